@@ -111,7 +111,7 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	}
 	p.Known.Link = u.linkTo(user)
 	if p.Message != "" {
-		p.Known.Why = whyMessage(p.Known, p.Message, p.Days, v.Now)
+		p.Known.Why = whyMessage(v, p.Known, p.Message, p.Days)
 	}
 	shown.Title = "User " + user.String()
 	shown.Tables = []*frame.Table{userLimits(p.Known), userSends(p.Known), deniedTable(p.Known)}

@@ -201,6 +201,14 @@ func requireTitles(t *testing.T, s *browsertest.Service, v *visitor) {
 	require.Contains(t, page, `<td><a href="/console/campaign?id=wave-demo" dir="auto">`+shown+
 		"</a> <small>wave-demo</small></td>")
 	require.Contains(t, page, "the send was allowed", "why not a message, by its title")
+	for _, named := range []string{"wave-demo", `SPRING <B>"SALE"`, "no-calls"} {
+		page = v.get(http.StatusOK, "users?id=999999&message="+url.QueryEscape(named))
+		require.Contains(t, page, "Never asked for", named)
+		require.NotContains(t, page, "No such message", named)
+	}
+	page = v.get(http.StatusOK, "users?id=999999&message=wave-dem")
+	require.Contains(t, page, "no message of the last 31 days has this id or title")
+	require.NotContains(t, page, "Never asked for")
 	page = v.get(http.StatusOK, "users?id=700050")
 	require.Contains(t, page, ">yesterday</a></td>", "a message without a title")
 	require.Contains(t, page, "</a> <small>wave-demo</small></td>", "of a decision")

@@ -7,14 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"capper/client"
 	"capper/client/api"
 	"capper/internal/console/frame"
 )
 
 // whyMessage describes what happened to a message for the user: a state for each channel, from the audit or from the
 // recorded sends.
-func whyMessage(k *userKnown, message string, days int, now time.Time) (list []state) {
-	message = idOf(k, message)
+func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []state) {
+	message, now := idOf(k, named), v.Now
 	var seen []string // channels, each with its latest decision only
 	for i := len(k.Past.Decisions) - 1; i >= 0; i-- {
 		d := k.Past.Decisions[i]
@@ -39,10 +40,31 @@ func whyMessage(k *userKnown, message string, days int, now time.Time) (list []s
 	if !k.Past.Read {
 		return []state{{"note", "Not known", "no send of this message is recorded. " + k.Past.Empty, "", ""}}
 	}
+	if noMessage(v, named) {
+		return []state{{"note", "No such message", fmt.Sprintf("no message of the last %d days has this id or title.",
+			countedDays), "Copy the id or the title from the page Campaigns. The letters of a title may be of any " +
+			"case.", ""}}
+	}
 	return []state{{"note", "Never asked for", fmt.Sprintf("no call of the last %s named this user with this message, "+
 		"and no send is recorded.", pastDays(days)),
 		"Probably the user is not in the audience that the engine chose, or the id of the message is spelled " +
 			"differently. Choose more days below to look further back.", ""}}
+}
+
+// countedDays is the number of days for which the service counts a message after its last call.
+const countedDays = 31
+
+// noMessage reports whether no counted or planned message has the id, and none of countedDays has the title. It returns
+// false if the service cannot tell.
+func noMessage(v *frame.Visit, named string) bool {
+	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
+		return false
+	}
+	found, err := v.API.Messages(v.Context(), client.MessagesQuery{ID: named, Max: 1000,
+		Since: v.Now.AddDate(0, 0, -countedDays)})
+	return err == nil && !found.More && !slices.ContainsFunc(found.Messages, func(m api.Message) bool {
+		return m.MessageID == named || strings.EqualFold(m.Title, named)
+	})
 }
 
 // idOf returns the id of a message that a visitor names by its id, or else by its title in letters of any case. Of

@@ -142,7 +142,7 @@ func testUser(t *testing.T, s *suite) {
 	tab.Open("/console/users?id=7&message=welcome")
 	require.Regexp(t, `On push: the send was allowed .* ago`, tab.Text("#why"))
 	tab.Open("/console/users?id=7&message=never-sent")
-	require.Contains(t, tab.Text("#why"), "no call of the last 7 days named this user with this message")
+	require.Contains(t, tab.Text("#why"), "No such message: no message of the last 31 days has this id or title")
 
 	tab.Open("/console/users?id=13")
 	require.Contains(t, tab.Text("main"), "opted-out", "who is suppressed")
