@@ -139,8 +139,11 @@ func (o *Outlook) Scaled(n int) uint64 {
 
 // Says describes the decided users in sentences.
 func (o *Outlook) Says() string {
-	text := fmt.Sprintf("The forecast decides each of the %s for %d times, as if no user received anything before.",
-		people(o.Users), points)
+	all := "each of the " + people(o.Users)
+	if o.Users == 1 {
+		all = "the user"
+	}
+	text := fmt.Sprintf("The forecast decides %s for %d times, as if no user received anything before.", all, points)
 	if o.Sampled() {
 		text = fmt.Sprintf("The forecast decides a sample of %s of the %s for %d times, as if no user received "+
 			"anything before. The numbers are scaled to all users, with an error of about ±%.1f %% of all.",

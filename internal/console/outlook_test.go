@@ -40,6 +40,31 @@ func TestWhatIsSaidOfACurve(t *testing.T) {
 	require.Equal(t, "No instants.", (&Outlook{}).Alt())
 }
 
+// TestTextsHaveTheirSingular checks sentences and cells about one thing and about none.
+func TestTextsHaveTheirSingular(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, (&Outlook{Users: 1, Decided: 1}).Says(), "The forecast decides the user for ")
+	require.Contains(t, (&Outlook{Users: 2, Decided: 2}).Says(), "The forecast decides each of the 2 users for ")
+	lacking := func(n int64) []string { return lacks(&api.Message{Allowed: n, Users: &api.MessageUsers{}}, nil) }
+	require.Contains(t, lacking(1)[0], "The store holds 1 more send than the audit shows")
+	require.Contains(t, lacking(2)[0], "The store holds 2 more sends than the audit shows")
+	require.Equal(t, frame.Count(uint64(3)).With("had 5 to 9"), stepCell(3, 5, 9))
+	require.Equal(t, frame.Count(uint64(0)), stepCell(0, 5, 9))
+	require.Equal(t, frame.Count(uint64(3)), stepCell(3, 5, 5))
+}
+
+// TestASentenceTellsSendsThatWereGivenBack checks the sentence of What if with and without released sends.
+func TestASentenceTellsSendsThatWereGivenBack(t *testing.T) {
+	t.Parallel()
+	r := &api.WhatIf{Calls: 1, Users: api.WhatIfUsers{Asked: 9, Less: 3, More: 1}}
+	r.Total.Before.Sends, r.Total.After.Sends = 8, 6
+	const said = "Of 9 users, 3 would have received fewer messages and 1 more: 6 sends in place of 8 (-25.0 %)."
+	require.Equal(t, said, whatIfSentence(r))
+	r.Total.Before.Released, r.Total.After.Released = 2, 1
+	require.Equal(t, said+" Of these sends, 1 would have been given back in place of 2; the numbers of users leave "+
+		"them out.", whatIfSentence(r))
+}
+
 // TestThereIsOneNumberForNow checks that an outlook of a sample has the exact numbers for now.
 func TestThereIsOneNumberForNow(t *testing.T) {
 	t.Parallel()

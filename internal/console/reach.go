@@ -146,9 +146,9 @@ func lacks(m *api.Message, faults []string) (list []string) {
 				"missing.")
 		}
 		if lacking := m.Allowed - m.Released - u.Allowed; !m.FromAudit && !m.AtLeast && lacking > 0 {
-			list = append(list, fmt.Sprintf("The store holds %s more sends than the audit shows: those of other "+
+			list = append(list, fmt.Sprintf("The store holds %s more %s than the audit shows: those of other "+
 				"instances appear when an audit file is closed, and those of erased users or imports never do.",
-				count(lacking)))
+				count(lacking), plural(lacking, "send", "sends")))
 		}
 	}
 	for _, fault := range faults {

@@ -139,13 +139,18 @@ func tryUsed(t *tried) *frame.Table {
 				row = append(row, frame.Text(""))
 				continue
 			}
-			cell := frame.Count(t.scaled(use.Steps[n].Users))
-			if n+1 == last && use.Steps[last].Sends > use.Steps[n].Sends+1 {
-				cell = cell.With("or more")
-			}
-			row = append(row, cell)
+			row = append(row, stepCell(t.scaled(use.Steps[n].Users), use.Steps[n].Sends, use.Steps[n+1].Sends-1))
 		}
 		table.Rows = append(table.Rows, append(row, frame.Count(t.scaled(use.Steps[last].Users))))
 	}
 	return table
+}
+
+// stepCell returns the number of users who had from least to most sends. A note says so where these numbers differ.
+func stepCell(users uint64, least, most int) frame.Cell {
+	cell := frame.Count(users)
+	if most > least && users > 0 {
+		cell = cell.With(fmt.Sprintf("had %d to %d", least, most))
+	}
+	return cell
 }
