@@ -23,9 +23,18 @@ import (
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
-		return openDefault(t,
-			clock).(*Store)
+		return openMessages(t, clock, IDs{})
 	})
+}
+
+// openMessages opens a store that sweeps nothing: the tests turn the clock forward by days, and then want messages that
+// a sweep would have removed.
+func openMessages(t *testing.T, clock func() time.Time, kind IDs) *Store {
+	s, err := Open(t.Context(), Config{Path: t.TempDir(), IDs: kind, Clock: clock, ClockBound: farAhead,
+		SweepInterval: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
 }
 
 type idText struct {

@@ -153,7 +153,9 @@ func TestPoliciesOfImages(t *testing.T) {
 }
 
 func TestCampaignsOfImages(t *testing.T) {
-	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store { return openImages(t, clock) })
+	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
+		return images{openMessages(t, clock, uuids)}
+	})
 }
 
 // TestOtherIDs opens stores with other ids than their own. Open must name both and leave the files as they are.
