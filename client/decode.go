@@ -11,8 +11,8 @@ import (
 )
 
 // An answer to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode it as Redis takes
-// to decide about these users. So the lists of users, in the form that services write, are read here, and all else of an
-// answer is left to encoding/json. It also decodes answers of any other form, and finds the faults of bad ones.
+// to decide about these users. So the lists of users, in the form that services write, are read here, and all else of
+// an answer is left to encoding/json. It also decodes answers of any other form, and finds the faults of bad ones.
 
 // decode decodes an answer. It spares those that decode themselves the search for faults by encoding/json.
 func decode(answer []byte, out any) error {

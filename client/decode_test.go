@@ -103,5 +103,7 @@ func BenchmarkAnswerOfAFilterCall(b *testing.B) {
 		}
 	}
 	b.Run("here", func(b *testing.B) { read(b, func() error { return decode(answer, new(filteredStrings)) }) })
-	b.Run("encoding/json", func(b *testing.B) { read(b, func() error { return json.Unmarshal(answer, new(api.FilterStrings)) }) })
+	b.Run("encoding/json", func(b *testing.B) {
+		read(b, func() error { return json.Unmarshal(answer, new(api.FilterStrings)) })
+	})
 }

@@ -186,7 +186,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(answer))}, err
 }
 
-// A later call may be granted the room before slots that a slow pacer put off. These permits are used first, and in time.
+// A later call may be granted the room before slots that a slow pacer put off. These permits are used first, and in
+// time.
 func TestPermitsOfEarlierSlotsAreUsedFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

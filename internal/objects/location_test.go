@@ -186,8 +186,8 @@ func TestOpenRefusesWhatIsNoLocation(t *testing.T) {
 	}
 }
 
-// TestAMappedFileIsReadOnly maps a file. Programs that are not root cannot write into it by mistake, and it can still be
-// replaced and removed.
+// TestAMappedFileIsReadOnly maps a file. Programs that are not root cannot write into it by mistake, and it can still
+// be replaced and removed.
 func TestAMappedFileIsReadOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 )
 
 // Map maps a whole object into memory, without reading it. The memory stays valid until unmap is called, even if the
-// object is replaced or deleted. A program that writes into the file changes the memory, so Map takes the right to write
-// from the file, if it may. Map returns ErrNotFound if the object does not exist, and an error unless the object
+// object is replaced or deleted. A program that writes into the file changes the memory, so Map takes the right to
+// write from the file, if it may. Map returns ErrNotFound if the object does not exist, and an error unless the object
 // is a regular file of exactly sizeBytes bytes, at least one.
 func (d *Directory) Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error) {
 	err = d.hung.do(ctx, d.path(key), func() error {

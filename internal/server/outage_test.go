@@ -91,8 +91,8 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	}
 	released := decodeAs[released](t, s.post("/v1/release", `{"message_id": "m", "user_ids": [7]}`).body)
 	require.Equal(t, []uint32{7}, released.Unavailable)
-	require.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusServiceUnavailable }, 2*time.Minute,
-		50*time.Millisecond)
+	require.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusServiceUnavailable },
+		2*time.Minute, 50*time.Millisecond)
 	require.Contains(t, string(s.get("/v1/status").body), `"state":"down"`)
 	require.Contains(t, string(s.get("/v1/status").body), `"ready":false`)
 	require.Equal(t, http.StatusOK, s.get("/healthz").status)

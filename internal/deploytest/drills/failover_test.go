@@ -38,8 +38,8 @@ func TestFailovers(t *testing.T) {
 	load.goOn(200)
 	require.Empty(t, load.failures(), "after a replica was lost")
 	require.NoError(t, cluster.Restart(replicas[1]))
-	require.Eventually(t, func() bool { return strings.Count(info(t, replicas[0]), "state=online") == 2 }, 2*time.Minute,
-		50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(info(t, replicas[0]), "state=online") == 2 },
+		2*time.Minute, 50*time.Millisecond)
 
 	require.NoError(t, cluster.Kill(replicas[0])) // the master by now
 	load.goOn(200)

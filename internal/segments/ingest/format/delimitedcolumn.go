@@ -78,8 +78,9 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 		}
 	}
 	if o.Kind != Text && o.Scheme != nil && o.Scheme.Kind() == ids.Text && (len(first) > 1 || o.Header == headerAuto) {
-		return 0, fmt.Errorf("the column with the user ids is unknown: the first row is %q, and any text could be an id: "+
-			"select a column with --id-column (capper: --column), by its name, or by its number if the file has no header",
+		return 0, fmt.Errorf("the column with the user ids is unknown: the first row is %q, and any text could be an "+
+			"id: select a column with --id-column (capper: --column), by its name, or by its number if the file has "+
+			"no header",
 			Clip([]byte(strings.Join(first, ","))))
 	}
 	return 0, nil
