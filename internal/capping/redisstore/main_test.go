@@ -48,11 +48,15 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 	if change != nil {
 		change(&config)
 	}
+	if config.Clock != nil && config.dial == nil && config.AttemptTimeout == 0 {
+		patiently(&config)
+	}
 	return openTest(t, config)
 }
 
-// patiently is for tests that count permits exactly: an attempt that a busy machine does not answer in time is
-// repeated, and the permits of both are taken.
+// patiently is for tests that count permits exactly, and for those with a clock of their own. An attempt that a busy
+// machine does not answer in time is repeated: the permits of both are taken, and an attempt to release that arrives
+// late takes back a later send, because stores with another clock cannot know that it is late.
 func patiently(config *Config) { config.AttemptTimeout = 30 * time.Second }
 
 // openTest opens a store; its user has the least rights unless the configuration names a user.

@@ -16,7 +16,8 @@ func TestStoreOnSingleServer(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
-		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
+		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace(),
+			AttemptTimeout: 30 * time.Second})
 	})
 }
 
@@ -24,6 +25,7 @@ func TestCampaignsOnSingleServer(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
-		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
+		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace(),
+			AttemptTimeout: 30 * time.Second})
 	})
 }

@@ -26,7 +26,8 @@ var alone = redisstore.FixedAcks(0)
 // deploy/redis.acl can log in, and the servers record no permission error.
 func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	// a busy machine is no reason to fail over, or to repeat an attempt
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 15 * time.Second})
 	for _, addr := range c.Addrs {
 		client := admin(t, addr)
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "auditor", "reset", "on", ">auditor", "+acl|log",
@@ -35,7 +36,8 @@ func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "default", "off").Err())
 	}
 	opened := func(t *testing.T, clock func() time.Time) *redisstore.Store {
-		return open(t, redisstore.Config{Addrs: c.Addrs, Namespace: testkit.Namespace(), Clock: clock})
+		return open(t, redisstore.Config{Addrs: c.Addrs, Namespace: testkit.Namespace(), Clock: clock,
+			AttemptTimeout: 30 * time.Second})
 	}
 	t.Run("suites", func(t *testing.T) {
 		t.Run("logs", func(t *testing.T) {
