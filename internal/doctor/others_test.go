@@ -241,8 +241,8 @@ func TestAdviceAboutTheAuditInS3(t *testing.T) {
 	} {
 		t.Run(advice, func(t *testing.T) {
 			t.Parallel()
-			s := subject(t, place(t), strings.Replace(embedded("audit: {to: \"s3://records/prod\", spool: spool}\n"),
-				"cache_dir: cache",
+			audit := "audit: {to: \"s3://records/prod\", spool: spool, max_waiting: 1MiB}\n"
+			s := subject(t, place(t), strings.Replace(embedded(audit), "cache_dir: cache",
 				fmt.Sprintf("cache_dir: cache, s3: {endpoint: %q, path_style: true}", endpoint), 1))
 			report := Run(t.Context(), []check{auditPlace(s)})
 			found := only(report, "audit", Failed)
