@@ -27,27 +27,12 @@ type filteredIDs struct{ api.FilterIDs }
 
 // UnmarshalJSON decodes the answer. The text may be invalid JSON.
 func (f *filteredIDs) UnmarshalJSON(text []byte) error {
-	var read api.FilterIDs
-	rest, ok := readLists(text, func(key string, c *cursor) bool {
-		switch {
-		case key == "allowed" && read.Allowed == nil:
-			read.Allowed = listOf(c, c.id)
-		case key == "replayed" && read.Replayed == nil:
-			read.Replayed = listOf(c, c.id)
-		case key == "unavailable" && read.Unavailable == nil:
-			read.Unavailable = listOf(c, c.id)
-		case key == "denied" && read.Denied == nil:
-			read.Denied = listOf(c, c.denial)
-		default:
-			return false
-		}
-		return true
-	})
-	if !ok {
-		return json.Unmarshal(text, &f.FilterIDs)
+	var l lists[uint32, api.Denial]
+	if rest, ok := l.read(text, (*cursor).id, (*cursor).denial); ok {
+		f.Allowed, f.Replayed, f.Denied, f.Unavailable = l.allowed, l.replayed, l.denied, l.unavailable
+		text = rest
 	}
-	f.FilterIDs = read
-	return json.Unmarshal(rest, &f.FilterIDs)
+	return json.Unmarshal(text, &f.FilterIDs)
 }
 
 // filteredStrings is a decoded api.FilterStrings.
@@ -55,45 +40,41 @@ type filteredStrings struct{ api.FilterStrings }
 
 // UnmarshalJSON decodes the answer. The text may be invalid JSON.
 func (f *filteredStrings) UnmarshalJSON(text []byte) error {
-	var read api.FilterStrings
-	rest, ok := readLists(text, func(key string, c *cursor) bool {
-		switch {
-		case key == "allowed" && read.Allowed == nil:
-			read.Allowed = listOf(c, c.text)
-		case key == "replayed" && read.Replayed == nil:
-			read.Replayed = listOf(c, c.text)
-		case key == "unavailable" && read.Unavailable == nil:
-			read.Unavailable = listOf(c, c.text)
-		case key == "denied" && read.Denied == nil:
-			read.Denied = listOf(c, c.denialOfID)
-		default:
-			return false
-		}
-		return true
-	})
-	if !ok {
-		return json.Unmarshal(text, &f.FilterStrings)
+	var l lists[string, api.DenialOfID]
+	if rest, ok := l.read(text, (*cursor).text, (*cursor).denialOfID); ok {
+		f.Allowed, f.Replayed, f.Denied, f.Unavailable = l.allowed, l.replayed, l.denied, l.unavailable
+		text = rest
 	}
-	f.FilterStrings = read
-	return json.Unmarshal(rest, &f.FilterStrings)
+	return json.Unmarshal(text, &f.FilterStrings)
 }
 
-// readLists calls list for each member of the object, and returns an object of the members that list left. ok is false
-// when the text has another form, also after calls of list.
-func readLists(text []byte, list func(key string, c *cursor) bool) (rest []byte, ok bool) {
-	c := &cursor{rest: bytes.TrimSpace(text)}
+// lists are the lists of users in an answer.
+type lists[ID, Denial any] struct {
+	allowed, replayed, unavailable []ID
+	denied                         []Denial
+}
+
+// read reads the lists of the answer, and returns an object of its other members. ok is false when the text has another
+// form than services write.
+func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
+	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
+	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
 	for more := c.open('{', '}'); more; more = c.more('}') {
 		began := c.rest
 		key := string(c.key())
-		if list(key, c) {
-			continue
+		switch list := of[key]; {
+		case list != nil && *list == nil:
+			*list = listOf(c, id)
+		case key == "denied" && l.denied == nil:
+			l.denied = listOf(c, denial)
+		default:
+			// another writing of a key of a list, or a second one, is a case for encoding/json
+			for _, name := range []string{"allowed", "replayed", "unavailable", "denied"} {
+				c.bad = c.bad || strings.EqualFold(key, name)
+			}
+			c.skip()
+			rest = append(append(rest, ','), began[:len(began)-len(c.rest)]...)
 		}
-		// another writing of a key of a list, or a second one, is a case for encoding/json
-		for _, name := range []string{"allowed", "replayed", "unavailable", "denied"} {
-			c.bad = c.bad || strings.EqualFold(key, name)
-		}
-		c.skip()
-		rest = append(append(rest, ','), began[:len(began)-len(c.rest)]...)
 	}
 	if c.bad || len(c.rest) > 0 {
 		return nil, false
@@ -138,11 +119,11 @@ func (c *cursor) more(end byte) bool {
 }
 
 // listOf reads a list. An empty list is not nil.
-func listOf[T any](c *cursor, one func() T) []T {
+func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	list := []T{}
 	for more := c.open('[', ']'); more; more = c.more(']') {
 		left := len(c.rest)
-		value := one()
+		value := one(c)
 		if len(list) == 0 { // the rest of the answer holds about so many values of this length
 			list = make([]T, 0, left/(left-len(c.rest)+1)+1)
 		}

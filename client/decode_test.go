@@ -27,7 +27,7 @@ var answers = []string{
 	`{"denied":[{"USER_ID":1,"max":2}]}`, `{"denied":[{"user_id":1,"new":[1]}]}`, `{"denied":[{}]}`,
 	`{"allowed":[4294967296]}`, `{"allowed":[01]}`, `{"allowed":[-1]}`, `{"allowed":[1.0]}`, `{"allowed":[1e2]}`,
 	`{"allowed":["a",1]}`, "{\"allowed\":[\"\xff\"]}", "{\"allowed\":[\"\x01\"]}", `{"allowed":[1,]}`, `{"allowed":[1]`,
-	`{"allowed":[1]}x`, `{"allowed":[1],}`, `{,"allowed":[1]}`, `{"a":}`, `{"a":]}`, `{"a"}`, `[]`, `null`, ``, `"`,
+	`{"allowed":[1]}x`, "\v{}", `{"allowed":[1],}`, `{,"allowed":[1]}`, `{"a":}`, `{"a":]}`, `{"a"}`, `[]`, `null`, ``, `"`,
 	`{"denied":[{"user_id":1,"max":9999999999999999999,"retry_at":"soon"}]}`, `{"denied":[{"retry_at":12}]}`,
 	`{"denied":[{"user_id":1,"segment":"a","segment":"b","retry_at":"2026-11-29T00:48:57Z","retry_at":null}]}`,
 }
@@ -61,28 +61,14 @@ func same(t *testing.T, text []byte, own json.Unmarshaler, got, want any) {
 
 // Answers of services are read directly, and not by encoding/json.
 func TestAnswersOfServicesAreReadDirectly(t *testing.T) {
-	read := 0
-	for answer, denial := range map[string]func(*cursor){
-		answers[0]: func(c *cursor) { c.denial() },
-		strings.ReplaceAll(answers[1], `,"\u00e9","a\"b"`, ""): func(c *cursor) { c.denialOfID() },
-	} {
-		_, ok := readLists([]byte(answer), func(key string, c *cursor) bool {
-			switch key {
-			case "denied":
-				read += len(listOf(c, func() int { denial(c); return 0 }))
-			case "allowed", "replayed", "unavailable":
-				c.skip()
-			default:
-				return false
-			}
-			return true
-		})
-		if !ok {
-			t.Errorf("left to encoding/json: %s", answer)
-		}
+	var ids lists[uint32, api.Denial]
+	if _, ok := ids.read([]byte(answers[0]), (*cursor).id, (*cursor).denial); !ok || len(ids.denied) != 2 {
+		t.Errorf("%d denials were read of 2: %s", len(ids.denied), answers[0])
 	}
-	if read != 3 {
-		t.Errorf("%d denials were read of 3", read)
+	var texts lists[string, api.DenialOfID]
+	plain := strings.ReplaceAll(answers[1], `,"\u00e9","a\"b"`, "")
+	if _, ok := texts.read([]byte(plain), (*cursor).text, (*cursor).denialOfID); !ok || len(texts.denied) != 1 {
+		t.Errorf("%d denials were read of 1: %s", len(texts.denied), plain)
 	}
 }
 
