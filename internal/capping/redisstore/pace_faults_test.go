@@ -186,7 +186,7 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 	ask := askOf("p", 1, time.Second, hourly, hourly)
 	ask.Request = pacing.Request{1}
 	var a script.Args
-	a.Pace(s.scripts.Pace, keys, ask)
+	a.Pace(s.scripts.Pace, keys, ask, nil)
 	a.StampPace(capping.InstantOf(time.Now()), time.Minute)
 	var args []string
 	for _, value := range a.Values() {

@@ -133,6 +133,91 @@ func paceScriptAgreesWithPlace(t *testing.T, from, to uint64) {
 	}
 }
 
+// Requests of one call divide its grant as shares do, and are remembered with their parts.
+func TestJoinedRequestsDivideOneGrant(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, patiently)
+	for seed := range uint64(placeHistories / 5) {
+		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
+		var targets []pacing.Target
+		for i := range 1 + r.IntN(3)/2 {
+			target := pacing.Target{Pacer: fmt.Sprintf("j%d-%d", seed, i), Limits: randomLimits(r)}
+			if r.IntN(4) == 0 {
+				target.Message = "0a1b"
+			}
+			targets = append(targets, target)
+		}
+		for call := range 1 + r.IntN(8) {
+			sum := &pacing.Ask{Targets: targets, MaxWait: time.Duration(r.IntN(1_000_000)) * time.Microsecond}
+			var joined []*pacing.Ask
+			for i := range 2 + r.IntN(9) {
+				one := &pacing.Ask{Targets: targets, MaxWait: sum.MaxWait, Permits: 1 + r.IntN([]int{1, 5, 300}[r.IntN(3)]),
+					Request: pacing.Request{byte(seed), byte(seed >> 8), byte(call), byte(i), 1}}
+				sum.Permits += one.Permits
+				joined = append(joined, one)
+			}
+			grant, err := s.pacers.take(t.Context(), sum, joined)
+			require.NoError(t, err, "seed %d", seed)
+			referee.check(t, sum, &grant)
+			rest := shares{grant}
+			for _, one := range joined {
+				own := rest.share(one.Permits)
+				if own.Granted == 0 {
+					continue // it is not remembered
+				}
+				again := take(t, s, one)
+				require.True(t, again.Replayed, "seed %d", seed)
+				require.Equal(t, slotsOfGrant(&own), slotsOfGrant(&again), "seed %d", seed)
+				require.Equal(t, own.More, again.More, "seed %d", seed)
+			}
+			if grant.Granted > 0 {
+				_, err = s.pacers.take(t.Context(), sum, joined)
+				require.ErrorIs(t, err, errRepeated)
+			}
+		}
+	}
+}
+
+// Callers with ids that take permits at the same time get each permit once, also when they repeat their requests.
+func TestConcurrentRequestsWithIDs(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, patiently)
+	for name, limits := range map[string][]pacing.Limit{
+		"room": {{Max: 1_000_000, Window: time.Hour}}, "rate": {{Max: 1, Window: time.Millisecond}},
+		"full": {{Max: 300, Window: time.Hour}, {Max: 7, Window: 10 * time.Millisecond}},
+	} {
+		var mu sync.Mutex
+		slots := map[pacing.Request][]pacing.Time{}
+		var callers sync.WaitGroup
+		for caller := range 16 {
+			callers.Go(func() {
+				for call := range 30 {
+					ask := askOf(name, 1, time.Hour, limits...)
+					ask.Request = pacing.Request{byte(caller), byte(call / 2), name[1]}
+					ask.Permits = 1 + call/2%3 // each request is made twice
+					grant, err := s.TakePermits(t.Context(), ask)
+					if !assert.NoError(t, err) {
+						return
+					}
+					mu.Lock()
+					if first, again := slots[ask.Request]; again && len(first) > 0 {
+						assert.True(t, grant.Replayed)
+						assert.Equal(t, first, slotsOfGrant(&grant))
+					}
+					slots[ask.Request] = slotsOfGrant(&grant)
+					mu.Unlock()
+				}
+			})
+		}
+		callers.Wait()
+		total := 0
+		for _, of := range slots {
+			total += len(of)
+		}
+		require.EqualValues(t, total, storedLog(t, s, name).Total, name)
+	}
+}
+
 // irregular are limits under which single permits fill a log.
 var irregular = []pacing.Limit{{Max: 100_000, Window: time.Hour}, {Max: 50_000, Window: 10 * time.Minute}}
 

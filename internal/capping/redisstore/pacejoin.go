@@ -3,16 +3,32 @@ package redisstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
 	"capper/internal/pacing"
 )
 
-// joint combines waiting requests for permits that have the same targets and the same maximum wait. While one such
-// request is under way, later ones wait, become one combined request, and divide its grant in order of arrival. The
-// result is the same as one request after another, and all of them share the cost of one script call.
-type joint struct{ waiting []*member }
+const (
+	// gatherFor is the longest time for which a call waits for the callers of the call before it. These callers often
+	// ask again at once, so one script call serves all of them.
+	gatherFor = time.Millisecond
+	// mostJoined and mostJoinedPermits limit one script call for requests with ids, which the script remembers one by
+	// one.
+	mostJoined        = 256
+	mostJoinedPermits = 4096
+)
+
+// joint combines requests for permits that have the same targets and the same maximum wait. While one such request is
+// under way, later ones wait, become one combined request, and divide its grant in order of arrival. The result is the
+// same as one request after another, and all of them share the cost of one script call.
+type joint struct {
+	waiting   []*member
+	gathering bool // no request is under way
+	expected  int  // number of waiting members that end the gathering
+	round     int  // number of the gathering
+}
 
 // member is a request for permits that waits for the one under way.
 type member struct {
@@ -28,19 +44,26 @@ type joints struct {
 	mu   sync.Mutex
 	open map[string]*joint
 	runs sync.WaitGroup // combined requests
-	take func(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error)
+	take func(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error)
 }
 
-// joins reports whether the request may be combined with others. A request with an id is remembered on its own, and a
-// request for no permits takes none.
-func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request == pacing.Request{} }
+// joins reports whether the request may be combined with others. A request for no permits takes none, and one that
+// continues another one is remembered in a form of its own.
+func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues }
+
+// hasID reports whether the store remembers the request.
+func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }
 
 // jointKey returns the properties that combined requests must share, as text.
 func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
+	if hasID(ask) {
+		key = append(key, 1)
+	}
 	for i := range ask.Targets {
 		t := &ask.Targets[i]
-		key = append(append(append(append(key, t.Pacer...), 0), t.Message...), 0, byte(len(t.Limits)))
+		key = append(append(append(append(key, 0), t.Pacer...), 0), t.Message...)
+		key = append(key, 0, byte(len(t.Limits)))
 		for _, limit := range t.Limits {
 			key = binary.AppendVarint(binary.AppendVarint(key, int64(limit.Max)), int64(limit.Window))
 		}
@@ -56,6 +79,9 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	if other := j.open[key]; other != nil {
 		m := &member{ask: ask, ctx: ctx, done: make(chan struct{})}
 		other.waiting = append(other.waiting, m)
+		if other.gathering && len(other.waiting) >= other.expected {
+			j.begin(key, other)
+		}
 		j.mu.Unlock()
 		select {
 		case <-m.done:
@@ -66,50 +92,95 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	}
 	j.open[key] = &joint{}
 	j.mu.Unlock()
-	defer j.handOn(key)
-	return j.take(ctx, ask)
+	defer j.gather(key, 1)
+	return j.take(ctx, ask, nil)
 }
 
-// handOn starts the next combined request, for the members that arrived meanwhile.
-func (j *joints) handOn(key string) {
+// gather waits for the next members after a call that served so many. A caller alone has nobody to wait for.
+func (j *joints) gather(key string, served int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	members := j.open[key].next()
+	next := j.open[key]
+	next.gathering, next.expected = true, served+len(next.waiting)
+	next.round++
+	if next.expected == 1 {
+		j.begin(key, next)
+		return
+	}
+	round := next.round
+	j.runs.Add(1)
+	time.AfterFunc(gatherFor, func() {
+		defer j.runs.Done()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if next.gathering && next.round == round {
+			j.begin(key, next)
+		}
+	})
+}
+
+// begin starts the next combined request, or ends the joint when nobody waits. The caller holds j.mu.
+func (j *joints) begin(key string, next *joint) {
+	next.gathering = false
+	members := next.take()
 	if members == nil {
 		delete(j.open, key)
 		return
 	}
 	j.runs.Go(func() {
-		defer j.handOn(key)
+		defer j.gather(key, len(members))
 		j.takeFor(members)
 	})
 }
 
-// next removes from the queue the members that still wait, at most as many as one request may serve.
-func (j *joint) next() (members []*member) {
-	permits := 0
-	for len(j.waiting) > 0 {
+// take removes from the queue the members that still wait, at most as many as one request may serve. A repetition of
+// another member waits for the next request.
+func (j *joint) take() (members []*member) {
+	permits, most := 0, pacing.MaxPermits
+	seen := map[pacing.Request]bool{}
+	for ; len(j.waiting) > 0; j.waiting = j.waiting[1:] {
 		m := j.waiting[0]
-		if m.ctx.Err() == nil {
-			if permits += m.ask.Permits; permits > pacing.MaxPermits {
+		if m.ctx.Err() != nil {
+			continue
+		}
+		permits += m.ask.Permits
+		if hasID(m.ask) {
+			most = mostJoinedPermits
+			if seen[m.ask.Request] || len(members) == mostJoined {
 				break
 			}
-			members = append(members, m)
+			seen[m.ask.Request] = true
 		}
-		j.waiting = j.waiting[1:]
+		if len(members) > 0 && permits > most {
+			break
+		}
+		members = append(members, m)
 	}
 	return members
 }
 
-// takeFor takes the permits of all members in one call. The call lasts until the last member stops waiting.
+// takeFor takes the permits of all members in one call. The call lasts until the last member stops waiting, and its
+// trace is that of the first one.
 func (j *joints) takeFor(members []*member) {
+	if len(members) == 1 {
+		j.takeAlone(members[0])
+		return
+	}
 	ask := *members[0].ask
-	ctx, cancel := context.WithDeadline(context.Background(), latestDeadline(members))
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), latestDeadline(members))
 	defer cancel()
+	var joined []*pacing.Ask
+	if hasID(&ask) {
+		ask.Request, ask.Content, joined = pacing.Request{}, [8]byte{}, asksOf(members)
+	}
 	for _, m := range members[1:] {
 		ask.Permits += m.ask.Permits
 	}
-	grant, err := j.take(ctx, &ask)
+	grant, err := j.take(ctx, &ask, joined)
+	if errors.Is(err, errRepeated) {
+		j.takeEach(members)
+		return
+	}
 	rest := shares{grant}
 	for _, m := range members {
 		if m.err = err; err == nil {
@@ -117,6 +188,27 @@ func (j *joints) takeFor(members []*member) {
 		}
 		close(m.done)
 	}
+}
+
+func asksOf(members []*member) (asks []*pacing.Ask) {
+	for _, m := range members {
+		asks = append(asks, m.ask)
+	}
+	return asks
+}
+
+// takeEach takes the permits of each member in a call of its own.
+func (j *joints) takeEach(members []*member) {
+	var all sync.WaitGroup
+	for _, m := range members {
+		all.Go(func() { j.takeAlone(m) })
+	}
+	all.Wait()
+}
+
+func (j *joints) takeAlone(m *member) {
+	m.grant, m.err = j.take(m.ctx, m.ask, nil)
+	close(m.done)
 }
 
 // latestDeadline returns the time at which the last member stops waiting.

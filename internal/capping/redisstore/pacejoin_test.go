@@ -5,9 +5,12 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/pacing"
@@ -66,7 +69,7 @@ type heldCalls struct {
 	err   error
 }
 
-func (h *heldCalls) take(_ context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+func (h *heldCalls) take(_ context.Context, ask *pacing.Ask, _ []*pacing.Ask) (pacing.Grant, error) {
 	h.mu.Lock()
 	h.asked = append(h.asked, ask.Permits)
 	first := len(h.asked) == 1
@@ -147,6 +150,7 @@ func TestWhatDoesNotJoin(t *testing.T) {
 	require.Equal(t, jointKey(plain), jointKey(make1(func(a *pacing.Ask) { a.Permits = 7 })))
 	for _, change := range []func(*pacing.Ask){
 		func(a *pacing.Ask) { a.MaxWait = 1 }, func(a *pacing.Ask) { a.Targets[0].Pacer = "q" },
+		func(a *pacing.Ask) { a.Request[3] = 1 },
 		func(a *pacing.Ask) { a.Targets[0].Message = "0b" },
 		func(a *pacing.Ask) { a.Targets[0].Limits[0].Max++ }, func(a *pacing.Ask) { a.Targets[0].Limits[0].Window++ },
 		func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
@@ -155,5 +159,120 @@ func TestWhatDoesNotJoin(t *testing.T) {
 		require.NotEqual(t, jointKey(plain), jointKey(make1(change)))
 	}
 	require.False(t, joins(make1(func(a *pacing.Ask) { a.Permits = 0 })))
-	require.False(t, joins(make1(func(a *pacing.Ask) { a.Request[3] = 1 })))
+	require.False(t, joins(make1(func(a *pacing.Ask) { a.Continues = true })))
+}
+
+// idCalls is a store that remembers requests and knows no limits. Its first call waits.
+type idCalls struct {
+	mu         sync.Mutex
+	hold       chan struct{}
+	calls      [][]pacing.Request // requests of each call
+	remembered map[pacing.Request]int
+}
+
+func (c *idCalls) take(_ context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
+	c.mu.Lock()
+	var requests []pacing.Request
+	for _, one := range joined {
+		requests = append(requests, one.Request)
+	}
+	if joined == nil {
+		requests = append(requests, ask.Request)
+	}
+	c.calls = append(c.calls, requests)
+	first := len(c.calls) == 1
+	c.mu.Unlock()
+	if first {
+		<-c.hold
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	grant := pacing.Grant{Granted: ask.Permits, Runs: []pacing.WaitRun{{Burst: 1, Permits: ask.Permits}}}
+	for _, request := range requests {
+		if c.remembered[request]++; c.remembered[request] > 1 {
+			if joined != nil {
+				return pacing.Grant{}, errRepeated
+			}
+			grant.Replayed = true
+		}
+	}
+	return grant, nil
+}
+
+// Requests with ids share a call. A repetition of one of them waits for the next call, and a call that finds one of
+// them remembered is made for each of them.
+func TestRequestsWithIDsShareACall(t *testing.T) {
+	t.Parallel()
+	c := &idCalls{hold: make(chan struct{}), remembered: map[pacing.Request]int{}}
+	j := &joints{open: map[string]*joint{}, take: c.take}
+	ask := func(request byte, permits int) *pacing.Ask {
+		return &pacing.Ask{Request: pacing.Request{request}, Permits: permits, Targets: []pacing.Target{
+			{Pacer: "p", Limits: []pacing.Limit{{Max: 9, Window: time.Second}}}}}
+	}
+	var all sync.WaitGroup
+	var replayed atomic.Int64
+	key := jointKey(ask(1, 1))
+	call := func(waiting int, request byte, permits int) {
+		all.Go(func() {
+			grant, err := j.Take(t.Context(), ask(request, permits))
+			assert.NoError(t, err)
+			assert.Equal(t, permits, grant.Granted)
+			if grant.Replayed {
+				replayed.Add(1)
+			}
+		})
+		testkit.Eventually(t, func() bool { return j.waitingFor(key) == waiting })
+	}
+	call(0, 1, 2)
+	for i := range 6 {
+		call(1+i, byte(2+i), 1+i)
+	}
+	call(7, 3, 2) // the second call ends before it
+	call(8, 9, 1)
+	close(c.hold)
+	all.Wait()
+	j.runs.Wait()
+	require.Len(t, c.calls[1], 6)
+	require.Equal(t, []pacing.Request{{3}, {9}}, c.calls[2])
+	require.ElementsMatch(t, [][]pacing.Request{{{3}}, {{9}}}, c.calls[3:])
+	require.EqualValues(t, 1, replayed.Load())
+	require.Equal(t, -1, j.waitingFor(key))
+}
+
+// A call waits for the callers of the call before it, but not longer than gatherFor.
+func TestCallsWaitForTheCallersOfTheLastOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls []int
+		j := &joints{open: map[string]*joint{}}
+		j.take = func(_ context.Context, ask *pacing.Ask, _ []*pacing.Ask) (pacing.Grant, error) {
+			j.mu.Lock()
+			calls = append(calls, ask.Permits)
+			j.mu.Unlock()
+			time.Sleep(10 * gatherFor)
+			return pacing.Grant{Granted: ask.Permits, Runs: []pacing.WaitRun{{Burst: 1, Permits: ask.Permits}}}, nil
+		}
+		one := func() *pacing.Ask { return askOf("p", 1, 0, pacing.Limit{Max: 9, Window: time.Second}) }
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 3 {
+					_, err := j.Take(t.Context(), one())
+					assert.NoError(t, err)
+					time.Sleep(gatherFor / 4)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, []int{1, 8, 8, 7}, calls, "the first caller asks alone, and comes back in time")
+		j.runs.Wait()
+		require.Equal(t, -1, j.waitingFor(jointKey(one())), "nothing is kept")
+
+		began := time.Now()
+		for range 2 {
+			_, err := j.Take(t.Context(), one())
+			require.NoError(t, err)
+		}
+		require.Equal(t, 20*gatherFor, time.Since(began), "a caller alone waits for nobody")
+	})
 }

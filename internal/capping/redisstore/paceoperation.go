@@ -11,12 +11,13 @@ import (
 type takePermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
+	joined []*pacing.Ask // see script.Args.Pace
 	paced  script.Paced
 }
 
 // Encode sets the arguments of the script.
 func (o *takePermits) Encode(c *dispatch.Command) {
-	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.keys, o.ask)
+	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.keys, o.ask, o.joined)
 }
 
 // Stamp sets the time of the call, so that a late call takes no permits after its caller has gone.

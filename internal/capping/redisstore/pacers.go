@@ -57,18 +57,22 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	if joins(ask) {
 		return p.joints.Take(ctx, ask)
 	}
-	return p.take(ctx, ask)
+	return p.take(ctx, ask, nil)
 }
 
-func (p *pacers) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+// take takes the permits of the ask in one script call, or of the joined asks that divide it. It returns errRepeated
+// when one of the joined asks must be asked on its own.
+func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
-		take := &takePermits{pacers: p, ask: ask}
+		take := &takePermits{pacers: p, ask: ask, joined: joined}
 		if err := p.do(ctx, ofPermits, take, ask.Permits > 0, take.addFaults); err != nil {
 			return pacing.Grant{}, err
 		}
 		switch paced := &take.paced; {
 		case paced.Reused:
 			return pacing.Grant{}, &pacing.ReuseError{}
+		case paced.Repeated:
+			return pacing.Grant{}, errRepeated
 		case paced.Full >= 0:
 			if err := p.merge(ctx, paced.Now, &ask.Targets[paced.Full]); err != nil {
 				return pacing.Grant{}, err
@@ -79,6 +83,9 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	}
 	return pacing.Grant{}, errFull
 }
+
+// errRepeated reports that a store remembers one of several joined asks, so that none of them has taken permits.
+var errRepeated = errors.New("one of the joined requests is a repetition")
 
 // Forget implements ForgetPacer of pacing.Store.
 func (p *pacers) Forget(ctx context.Context, pacer string) error {

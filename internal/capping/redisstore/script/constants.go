@@ -42,7 +42,7 @@ func constants(k Keyspace) map[string]string {
 		"COUNT_LEAST":   messages.MinKeep.Milliseconds(), "COUNT_MOST": messages.MaxKeep.Milliseconds(),
 
 		"PACE_HEADER": paceHeaderSize, "RUN": pacing.RunSize, "TRAILER": trailerSize, "FIXED": trailerSize - fixedAt,
-		"LIMITS":   limitCount,
+		"LIMITS": limitCount, "REQUEST": requestSize,
 		"UNTIL_AT": untilAt, "LOG_FORMAT": logFormat, "TAIL": tailBytes, "SHORT_1": int64(shortBytes + cursorSize),
 		"SHORT_2": int64(shortBytes + 2*cursorSize), "CHUNK": chunkRuns,
 		"CURSOR": int64(cursorSize), "COPIED": copiedRuns, "NO_COPIES": noCopies, "COPIES": copiedRuns * pacing.RunSize,
@@ -60,7 +60,8 @@ func constants(k Keyspace) map[string]string {
 	texts := map[string]string{
 		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "UNION_FORMAT": unionFormat,
 		"RELEASE_FORMAT": releaseFormat, "STAMP_FORMAT": stampFormat,
-		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:],
+		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "REQUEST_FORMAT": requestFormat,
+		"RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:],
 		"TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize,
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"STRAND_FORMAT": strandFormat, "RETURN_FORMAT": returnFormat,

@@ -15,6 +15,7 @@ import (
 const (
 	permitsSize    = 3
 	waitSize       = 5
+	requestSize    = permitsSize + 8 // the permits and the fingerprint of one of several requests
 	paceHeaderSize = stampSize + permitsSize + waitSize + 2
 
 	countSize  = 3 // the maximum of a limit, and its use
@@ -47,6 +48,7 @@ const (
 var (
 	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBB", permitsSize, waitSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
+	requestFormat = fmt.Sprintf(">I%dc%d", permitsSize, requestSize-permitsSize)
 	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
 	strandFormat  = ">I7I5I3I3" // see pacing.Ahead.Append
 	cursorFormat  = fmt.Sprintf(">I%dI%dc%d", lengthSize, lengthSize, copiedRuns*pacing.RunSize)
@@ -83,18 +85,21 @@ func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
 
-// PaceKeys returns the keys of a call of pace.lua, in the script's order.
-func (k PacerKeys) PaceKeys(ask *pacing.Ask) (keys []string) {
+// PaceKeys returns the keys of a call of pace.lua, in the script's order. See Args.Pace for joined.
+func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
-	}
-	if requested(ask) {
-		keys = append(keys, k.Request(ask.Request))
 	}
 	for _, t := range ask.Targets {
 		if t.Message != "" {
 			keys = append(keys, k.Forgotten(t.Pacer))
 		}
+	}
+	if requested(ask) {
+		keys = append(keys, k.Request(ask.Request))
+	}
+	for _, one := range joined {
+		keys = append(keys, k.Request(one.Request))
 	}
 	return keys
 }
@@ -102,15 +107,16 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask) (keys []string) {
 // requested reports whether the store must remember the ask: it takes permits and has a request id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace sets the call of pace.lua for the ask. StampPace completes the call.
-func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask) {
+// Pace sets the call of pace.lua for the ask. StampPace completes the call. An ask without a request may be the sum of
+// joined asks: their requests differ, and they divide the grant in their order. A nil joined means no such asks.
+func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
-	names := keys.PaceKeys(ask)
+	names := keys.PaceKeys(ask, joined)
 	for _, name := range names {
 		a.buf = append(a.buf, name...)
 		a.endKey()
 	}
-	a.users = appendAsk(append(a.users[:0], a.head[:stampSize]...), ask)
+	a.users = appendAsk(append(a.users[:0], a.head[:stampSize]...), ask, joined)
 	a.finish(len(names), a.users)
 }
 
@@ -120,10 +126,18 @@ func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 }
 
 // appendAsk appends the part of the argument that follows the stamp.
-func appendAsk(dst []byte, ask *pacing.Ask) []byte {
+func appendAsk(dst []byte, ask *pacing.Ask, joined []*pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
-	if !requested(ask) {
+	switch {
+	case len(joined) > 0:
+		dst = appendTargets(append(dst, 3, byte(len(ask.Targets))), ask.Targets)
+		for _, one := range joined {
+			fingerprint := one.Fingerprint()
+			dst = append(appendUint(dst, uint64(one.Permits), permitsSize), fingerprint[:]...)
+		}
+		return dst
+	case !requested(ask):
 		return appendTargets(append(dst, 0, byte(len(ask.Targets))), ask.Targets)
 	}
 	fingerprint, remember := ask.Fingerprint(), byte(1)
@@ -153,11 +167,12 @@ func appendTargets(dst []byte, targets []pacing.Target) []byte {
 // Paced is the decoded reply of pace.lua.
 type Paced struct {
 	Grant pacing.Grant
-	// Full, Reused and Bad are the reasons for a reply without a grant.
-	Full   int // target whose log is full, as of Now; -1: none
-	Now    pacing.Time
-	Reused bool    // the request id is remembered for another ask
-	Bad    BadLogs // faults of the keys
+	// Full, Reused, Repeated and Bad are the reasons for a reply without a grant.
+	Full     int // target whose log is full, as of Now; -1: none
+	Now      pacing.Time
+	Reused   bool    // the request id is remembered for another ask
+	Repeated bool    // one of the joined asks is remembered, or its key has a fault: each must be asked on its own
+	Bad      BadLogs // faults of the keys
 }
 
 // DecodePaced decodes the reply to the ask.
@@ -166,6 +181,8 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	switch {
 	case reply == "U" && requested(ask):
 		p.Reused = true
+	case reply == "R":
+		p.Repeated = true
 	case len(reply) == 2+timeSize && reply[0] == 'F' && int(reply[1]) < len(ask.Targets):
 		r := reader{rest: reply[2:]}
 		p.Full, p.Now = int(reply[1]), r.time()

@@ -1,12 +1,13 @@
 -- Takes permits of pacers in one atomic step: places the permits into the pacers' logs where their limits allow it.
 -- The rules are those of pacing.Place.
 --
--- KEYS     the logs, one for each target; then, for an ask with a request, the remembered grant; then, for each target
---          per message, the time until which the pacer's logs were forgotten
+-- KEYS     the logs, one for each target; then, for each target per message, the time until which the pacer's logs were
+--          forgotten; then the remembered grant of each request
 -- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
---          has a request (1; 2: it is remembered even when nothing is granted),
+--          has a request (1; 2: it is remembered even when nothing is granted; 3: several requests share the permits),
 --          targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
---          window (6); then, with a request, its fingerprint (8)
+--          window (6); then, with a request, its fingerprint (8); with several, the permits (3) and the fingerprint (8)
+--          of each
 --
 -- now is the caller's time in milliseconds since 2024-01-01 UTC, and skew is in milliseconds. All other instants are
 -- microseconds since 1970 by the node's clock, and all other durations are microseconds.
@@ -23,7 +24,7 @@
 --            which to look for runs that no limit can see (2), instants until which the TTL is set (7) and of the log's
 --            creation (7), number of rewrites (4), cursors (1), format (1)
 -- A log from before its pacer was forgotten counts as empty.
--- A remembered request has the form of pacing.Remembered.
+-- A remembered request has the form of pacing.Remembered. Several requests divide the grant in their order.
 --
 -- Reply    a string, its first byte:
 --            G granted: flags (1: 1 replayed, 2 more is available), instants now (7) and of the next slot (7), target
@@ -34,6 +35,7 @@
 --              limit its used permits before the call (3)
 --            F target (1), instant now (7): its log is full, nothing was taken
 --            U the request is remembered with another fingerprint
+--            R one of several requests is remembered, or its key is not a string: nothing was taken
 --            T key (1): the key is of another type; C key (1): its content is corrupt
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. Any other error of a command, such as a missing right.
 -- Cost     a GETRANGE and a SETRANGE per log, some more where limits look far back; linear in the irregular slots,
@@ -43,11 +45,11 @@ local pack, scan, call, try = struct.pack, struct.unpack, redis.call, redis.pcal
 local asked = ARGV[1]
 if #ARGV ~= 1 or #asked < ${PACE_HEADER} then return redis.error_reply('BADARG one argument with a header') end
 local stamp, skew, permits, wait, requested, count = scan('${PACE_FORMAT}', asked)
-if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 2 then
+if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 3 then
   return redis.error_reply('BADARG header out of range')
 end
-local even_nothing = requested == 2 -- it is remembered
-if even_nothing then requested = 1 end
+local even_nothing, several = requested == 2, requested == 3 -- even_nothing: it is remembered
+if requested > 1 then requested = 1 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local refusal = clockskew(stamp, skew, time)
@@ -374,7 +376,7 @@ local function room_at(s, t)
 end
 
 -- Decode the argument.
-local logs, sources, at, key = {}, {}, ${PACE_HEADER} + 1, count + requested
+local logs, sources, at, key = {}, {}, ${PACE_HEADER} + 1, count
 for t = 1, count do
   local per_message, keep, limits
   if #asked >= at + 7 then per_message, keep, limits, at = scan('>BI6B', asked, at) end
@@ -398,18 +400,25 @@ for t = 1, count do
     }
   end
 end
-if #asked ~= at - 1 + 8 * requested or key ~= #KEYS then return redis.error_reply('BADARG ' .. #KEYS .. ' keys') end
+local requests = #KEYS - key -- their keys are the last ones
+if several and (requests < 1 or #asked ~= at - 1 + ${REQUEST} * requests) or not several and (#asked ~= at - 1 + 8 * requested or requests ~= requested) then
+  return redis.error_reply('BADARG ' .. #KEYS .. ' keys')
+end
 local fingerprint = sub(asked, at)
 
 local remembered, flags = nil, 0
-if requested == 1 and permits > 0 then
-  remembered = try('GET', KEYS[count + 1])
+if several then
+  for r = key + 1, #KEYS do
+    if try('GET', KEYS[r]) then return 'R' end
+  end
+elseif requested == 1 and permits > 0 then
+  remembered = try('GET', KEYS[#KEYS])
   if remembered then
     if remembered.err then
-      if wrongtype(remembered.err) then return 'T' .. char(count) end
+      if wrongtype(remembered.err) then return 'T' .. char(#KEYS - 1) end
       return redis.error_reply(remembered.err)
     end
-    if #remembered < ${REMEMBERED} then return 'C' .. char(count) end
+    if #remembered < ${REMEMBERED} then return 'C' .. char(#KEYS - 1) end
     if sub(remembered, 1, 8) ~= fingerprint then return 'U' end
     permits, flags = 0, 1 + 2 * byte(remembered, 9)
   end
@@ -832,9 +841,44 @@ for t = 1, count do
     end
   end
 end
-if requested == 1 and (grant.total > 0 or even_nothing and permits > 0) then
-  remembered = fingerprint .. char(flags >= 2 and 1 or 0) .. pack('>I6', grant.total) .. (grant.total > 0 and runs_of(grant) or '')
-  call('SET', KEYS[count + 1], remembered, 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+-- remember stores a request and the permits that it was granted.
+local function remember(key, fingerprint, granted, more)
+  local text = fingerprint .. char(more and 1 or 0) .. pack('>I6', granted.total) .. (granted.total > 0 and runs_of(granted) or '')
+  call('SET', key, text, 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+  return text
+end
+
+-- divide gives the requests their permits, the earliest first.
+local function divide()
+  local done, run, given, stop, first, at, every, burst = grant.done or {}, 0, 0, 0, 0, 0, 0, 0
+  for r = 1, requests do
+    local size, print = scan('${REQUEST_FORMAT}', asked, #asked + 1 - ${REQUEST} * (requests + 1 - r))
+    local own = {total = 0, last = -1, first = 0, start = 0, newest = 0, at = 0, every = 0, burst = 0, done = false}
+    while own.total < size and given < grant.total do
+      if given == stop then -- the next run
+        at, every, burst, first = done[run + 1], done[run + 2], done[run + 3], done[run + 4]
+        if not at then at, every, burst, first = grant.at, grant.every, grant.burst, grant.first end
+        run = run + 4
+        stop = done[run + 4] or run <= #done and grant.first or grant.total
+      end
+      local slot, left = at, stop - given
+      if every > 0 then
+        local placed = (given - first) % burst
+        slot = at + (given - first - placed) / burst * every
+        left = math.min(left, burst - placed)
+      end
+      left = math.min(left, size - own.total)
+      append(own, slot, 0, left, left)
+      given = given + left
+    end
+    if own.total > 0 then remember(KEYS[key + r], print, own, flags >= 2 and own.total < size) end
+  end
+end
+
+if several then
+  divide()
+elseif requested == 1 and (grant.total > 0 or even_nothing and permits > 0) then
+  remembered = remember(KEYS[#KEYS], fingerprint, grant, flags >= 2)
 end
 out[1] = pack('>c1BI7I7BB', 'G', flags, now, next, target, limit)
 if flags % 2 == 1 then

@@ -27,7 +27,7 @@ func TestCommandOfACallForPermits(t *testing.T) {
 	fingerprint := ask.Fingerprint()
 	var a Args
 	for _, request := range []bool{true, false} {
-		a.Pace(New("x"), keys, ask)
+		a.Pace(New("x"), keys, ask, nil)
 		a.StampPace(0x0102030405, time.Second)
 		text := "\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x00\x01\xf4" + "\x00\x00\x1e\x84\x80" + "\x01\x02" +
 			"\x00" + "\x00\x14\x1d\xd7\x60\x00" + "\x02" + "\x00\x00\x01" + "\x00\x00\x00\x00\x0f\xa0" +
@@ -37,15 +37,24 @@ func TestCommandOfACallForPermits(t *testing.T) {
 		want := []blob{
 			blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("4"), blob("fc:{x}:p:carrier"),
 			blob("fc:{x}:p:campaign:0a1b"),
-			blob("fc:{x}:pq:ab000000000000000000000000000001"), blob("fc:{x}:pf:campaign"), blob(text),
+			blob("fc:{x}:pf:campaign"), blob("fc:{x}:pq:ab000000000000000000000000000001"), blob(text),
 		}
 		if !request {
-			want = append(append(append(want[:2:2], blob("3")), want[3:5]...), want[6],
+			want = append(append(append(want[:2:2], blob("3")), want[3:6]...),
 				blob(strings.Replace(text[:len(text)-8], "\x01\x02\x00", "\x00\x02\x00", 1)))
 		}
 		require.Equal(t, want, a.args)
 		ask.Request = pacing.Request{}
 	}
+	one, two := *paceAsk(), *paceAsk()
+	one.Permits, two.Permits, two.Request = 300, 200, pacing.Request{1}
+	prints := [][8]byte{one.Fingerprint(), two.Fingerprint()}
+	a.Pace(New("x"), keys, ask, []*pacing.Ask{&one, &two})
+	require.Equal(t, []blob{blob("fc:{x}:pf:campaign"), blob("fc:{x}:pq:ab000000000000000000000000000001"),
+		blob("fc:{x}:pq:01000000000000000000000000000000")}, a.args[5:8])
+	text := string(a.args[8])
+	require.Equal(t, "\x00\x01\xf4"+"\x00\x00\x1e\x84\x80"+"\x03\x02", text[9:19])
+	require.Equal(t, "\x00\x01\x2c"+string(prints[0][:])+"\x00\x00\xc8"+string(prints[1][:]), text[len(text)-22:])
 	a.Forget(New("x"), keys, "carrier")
 	a.StampPace(0x0102030405, time.Second)
 	require.Equal(t, []blob{
@@ -91,8 +100,9 @@ func TestGrantOfAReply(t *testing.T) {
 		States: []pacing.State{{Queue: 7 * time.Microsecond, Next: 9 * time.Microsecond, Used: []int{1, 325}}},
 	}, paced.Grant)
 	for reply, want := range map[string]Paced{
-		"U": {Full: -1, Reused: true}, "F\x01" + number(now, 7): {Full: 1, Now: now},
-		"T\x00": {Full: -1, Bad: BadLogs{WrongType: 1}}, "C\x02": {Full: -1, Bad: BadLogs{Corrupt: 1}},
+		"U": {Full: -1, Reused: true}, "R": {Full: -1, Repeated: true},
+		"F\x01" + number(now, 7): {Full: 1, Now: now},
+		"T\x00":                  {Full: -1, Bad: BadLogs{WrongType: 1}}, "C\x02": {Full: -1, Bad: BadLogs{Corrupt: 1}},
 	} {
 		paced, err = DecodePaced(reply, ask)
 		require.NoError(t, err)

@@ -6,7 +6,11 @@ repeat
   local scan, pack, call, format, asked = struct.unpack, struct.pack, redis.call, string.format, ARGV[1]
   if #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
   local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
-  if count ~= 1 or requested > 1 or #KEYS ~= 1 + requested or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits + 8 * requested then break end
+  if count ~= 1 or requested == 2 or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} then break end
+  local closes = ${PACE_HEADER} + 8 + 9 * limits -- end of the target
+  if requested == 3 then
+    if #KEYS < 2 or #asked ~= closes + ${REQUEST} * (#KEYS - 1) then break end
+  elseif #KEYS ~= 1 + requested or #asked ~= closes + 8 * requested then break end
   if permits > 1 and permits > max then break end -- such permits get separate slots
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
@@ -26,7 +30,7 @@ repeat
       if max == permits and now + window > next then next, why = now + window, l - 1 end
       if window < 1 then least = 0 end
     end
-    if permits < 1 or permits > least or requested == 1 then break end
+    if permits < 1 or permits > least or requested > 0 then break end
     local life = keep + (keep - keep % 64) / 64
     call('SET', KEYS[1], pack('${RUN_FORMAT}${TRAILER_INTS}', now, 0, 1, 0, permits, 1, 0, now, ${LOOK}, now + life, now, 0, 0, ${LOG_FORMAT}),
       'PX', format('%d', (life - life % 1000) / 1000 + 2))
@@ -141,7 +145,7 @@ repeat
   end
   if not near then break end
   if permits == 0 or next > now + wait then
-    if requested == 1 then break end -- the rest checks whether it is remembered
+    if requested > 0 then break end -- the rest checks whether it is remembered
     if limits == 1 then return pack('>c1I7I7I7BI3I3', 'S', now, newest, next, why, 0, only) end
     return pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used
   end
@@ -174,10 +178,21 @@ repeat
     local grant = pack('>c8BI6${RUN_INTS}', string.sub(asked, -8), 0, permits, slot, 0, 1, 0)
     local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
     if not kept or kept.err then break end -- it is remembered
+  elseif requested == 3 then
+    local life, own, text = format('%d', math.ceil(wait / 1000) + ${REMEMBER}), 0, ''
+    for r = 2, #KEYS do
+      local size, fingerprint = scan('${REQUEST_FORMAT}', asked, closes + 1 + ${REQUEST} * (r - 2))
+      if size ~= own then own, text = size, pack('>BI6${RUN_INTS}', 0, size, slot, 0, 1, 0) end
+      local kept = redis.pcall('SET', KEYS[r], fingerprint .. text, 'NX', 'PX', life)
+      if not kept or kept.err then
+        if r > 2 then call('DEL', unpack(KEYS, 2, r - 1)) end
+        return 'R'
+      end
+    end
   end
   local wrote = redis.pcall('SETRANGE', KEYS[1], format('%d', ${RUN} * last), data)
   if type(wrote) == 'table' then -- an error: nothing was taken, so nothing is remembered
-    if requested == 1 then call('DEL', KEYS[2]) end
+    if requested > 0 then call('DEL', unpack(KEYS, 2)) end
     return redis.error_reply(wrote.err)
   end
   if limits == 1 then return pack('>c1I7I7I7BI3I3', 'S', now, slot, next, why, permits, only) end
