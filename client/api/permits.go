@@ -107,6 +107,7 @@ type PacerState struct {
 	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in answers about pacers
 	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits
 	Shares  []PacerShare    `json:"shares,omitempty"`   // as configured; only in answers about pacers
+	Group   string          `json:"group,omitempty"`    // as configured; only in answers about pacers
 }
 
 // PacerState.Per has one of these values for a pacer with a separate log for each message or key.

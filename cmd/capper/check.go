@@ -66,6 +66,9 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	for _, warning := range slices.Concat(loaded.Warnings, config.Silences(loaded.Policy, time.Now())) {
 		on.Warn(warning)
 	}
+	for _, warning := range app.GroupsOfOneSlot(loaded) {
+		on.Warn(warning)
+	}
 	for _, warning := range app.LookAtLists(ctx, loaded) {
 		on.Warn(warning)
 	}
@@ -282,6 +285,9 @@ func describePacer(p *pacing.Pacer) string {
 	}
 	for _, s := range p.Shares {
 		parts = append(parts, fmt.Sprintf("%d %% kept for %s", s.Percent, s.Name))
+	}
+	if p.Group != "" {
+		parts = append(parts, "of the group "+p.Group)
 	}
 	wait := "waits up to " + capping.Span(p.LongestWait())
 	if p.MaxWait == 0 {

@@ -5,7 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"capper/internal/capping"
@@ -163,4 +166,25 @@ func explainStore(err error) error {
 		return terminal.Hinted(err, known.Hint)
 	}
 	return err
+}
+
+// GroupsOfOneSlot returns a warning for each group of pacers that shares its Redis slot with another one.
+func GroupsOfOneSlot(cfg *config.Config) (warnings []string) {
+	if cfg.Store.Kind != config.Redis {
+		return nil
+	}
+	groups := []string{""}
+	for i := range cfg.Pacers.Pacers {
+		groups = append(groups, cfg.Pacers.Pacers[i].Group)
+	}
+	shared := redisstore.GroupsOfOneSlot(groups)
+	for _, group := range slices.Sorted(maps.Keys(shared)) {
+		other := "the pacers without a group"
+		if shared[group] != "" {
+			other = "the group " + shared[group]
+		}
+		warnings = append(warnings, fmt.Sprintf("pacers: the group %s has the same Redis slot as %s, so a fault of "+
+			"this slot stops both; another name has another slot", group, other))
+	}
+	return warnings
 }

@@ -39,7 +39,13 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 		"rate":     func(v yamltree.Value) { p.Rate = pacerRate(v) },
 		"max_wait": duration(&p.MaxWait, time.Millisecond, pacing.MaxWait),
 		"shares":   func(v yamltree.Value) { p.Shares = pacerShares(v) },
-		"per":      yamltree.OneOf(&per, string(pacing.PerMessage), string(pacing.PerKey)),
+		"group": func(v yamltree.Value) {
+			var text bool
+			if p.Group, text = v.Text(); text && !capping.IsName(p.Group) {
+				v.Fault(capping.NameRule, p.Group)
+			}
+		},
+		"per": yamltree.OneOf(&per, string(pacing.PerMessage), string(pacing.PerKey)),
 	})
 	p.Per = pacing.Per(per)
 	if !given["limits"] && !given["rate"] {

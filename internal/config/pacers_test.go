@@ -22,7 +22,7 @@ const fivePacers = `pacers:
     limits:
       - {max: 600000, window: 1m}
   campaign: {limits: [{max: 50000, window: 1m}], per: message}
-  sender: {rate: 1/s, per: key}
+  sender: {rate: 1/s, per: key, group: sms}
 `
 
 func TestParseReadsPacers(t *testing.T) {
@@ -39,7 +39,8 @@ func TestParseReadsPacers(t *testing.T) {
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
 		{Name: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
 		{Name: "campaign", Limits: []pacing.Limit{{Max: 50_000, Window: time.Minute}}, Per: pacing.PerMessage},
-		{Name: "sender", Rate: pacing.Rate{Permits: 1, Per: time.Second}, Per: pacing.PerKey},
+		{Name: "sender", Rate: pacing.Rate{Permits: 1, Per: time.Second}, Per: pacing.PerKey,
+			Group: "sms"},
 	}, c.Pacers.Pacers, "in the order of the file")
 }
 
@@ -104,9 +105,13 @@ func TestFaultsOfPacers(t *testing.T) {
 			"24h, got 0"},
 		"wait long":     {"{x: {rate: 1/s, max_wait: 25h}}", "pacers.x.max_wait: must be at most 24h, got 25h"},
 		"wait negative": {"{x: {rate: 1/s, max_wait: -1s}}", "pacers.x.max_wait: must be at least 1ms, got -1s"},
-		"per user":      {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, key, got "user"`},
-		"shares no":     {"{x: {rate: 1/s, shares: {}}}", "pacers.x.shares: must"},
-		"shares list":   {"{x: {rate: 1/s, shares: [otp]}}", "pacers.x.shares: must be a mapping"},
+		"group number":  {"{x: {rate: 1/s, group: 5}}", "f:4:32: pacers.x.group: must be a string, got 5"},
+		"group star": {"{x: {rate: 1/s, group: '*'}}", `pacers.x.group: must be 1 to 64 letters, digits, '_', '.' and '-', ` +
+			`beginning with a letter or digit, got "*"`},
+		"group none":  {"{x: {rate: 1/s, group: }}", "pacers.x.group: must"},
+		"per user":    {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, key, got "user"`},
+		"shares no":   {"{x: {rate: 1/s, shares: {}}}", "pacers.x.shares: must"},
+		"shares list": {"{x: {rate: 1/s, shares: [otp]}}", "pacers.x.shares: must be a mapping"},
 		"shares much": {"{x: {rate: 1/s, shares: {a: 60%, b: 41%}}}", "pacers.x.shares: must be at most " +
 			"100% together, got 101%"},
 		"share zero": {"{x: {rate: 1/s, shares: {a: 0%}}}", "pacers.x.shares.a: must be a whole percentage from 1% " +

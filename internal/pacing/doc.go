@@ -14,6 +14,9 @@
 //	Pacers.Take:   names → limits of each (Policy) → Store: place and record → grant
 //	Pacers.Return: request → Store: remove from the request and from the logs → permits that went back
 //
+// The pacers of a call are of one group, because one atomic step needs all their logs in one place. A store may keep
+// groups apart, so a request id is one of its group.
+//
 // Place puts permits into logs as a pure function: no clock, no I/O. Stores place and record in one atomic
 // step. Package redisstore places in a script, and a differential test compares that script with Place.
 //

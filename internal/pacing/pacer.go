@@ -144,7 +144,13 @@ type Pacer struct {
 	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
 	Per     Per           // per: what has a log of its own
 	Shares  []Share       // shares: parts kept for some calls, with distinct names; none unless Per is PerPacer
+	// Group is group: the pacers that calls may name together. A group has a place of its own in a Redis store. ""
+	// means the common group.
+	Group string
 }
+
+// AnyGroup stands for all groups, in ForgetPacer of Store. No group has this name.
+const AnyGroup = "*"
 
 // LongestWait returns how far ahead the pacer gives out slots: MaxWait, or DefaultMaxWait.
 func (p *Pacer) LongestWait() time.Duration {

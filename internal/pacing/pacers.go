@@ -1,6 +1,7 @@
 package pacing
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,7 +128,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan.base.Request = requestOf(call, 0)
+	plan.base.Request = plan.request(call, 0)
 	entry, err := p.records.enter(ctx, call.Client, plan.base)
 	if err != nil {
 		return nil, err
@@ -194,7 +195,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	for {
 		ask, pacers := t.ask(step, t.asked)
 		ask.Permits = t.answer.Refused
-		ask.Request, ask.Continues = requestOf(t.call, t.part), t.more
+		ask.Request, ask.Continues = t.request(t.call, t.part), t.more
 		grant, err := t.store.TakePermits(ctx, ask)
 		if errors.As(err, new(*ReuseError)) {
 			return true, nil, t.call.reused()
@@ -233,15 +234,15 @@ func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, sh
 // remembers reports whether the store remembers the next part of the call's request.
 func (t *taking) remembers(ctx context.Context) (bool, error) {
 	if t.records != nil {
-		return t.records.store.HasRequest(ctx, requestOf(t.call, t.part))
+		return t.records.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 	}
 	store, ok := t.store.(interface {
-		HasRequest(ctx context.Context, r Request) (bool, error)
+		HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	})
 	if !ok {
 		return false, nil
 	}
-	return store.HasRequest(ctx, requestOf(t.call, t.part))
+	return store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
 
 // Back is the result of giving back permits of a call.
@@ -272,7 +273,7 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
 	for part := range mostParts {
-		ask.Request = requestOf(call, part)
+		ask.Request = plan.request(call, part)
 		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-back.Kept))
 		if errors.As(err, new(*ReuseError)) {
 			return nil, call.reused()
@@ -344,7 +345,11 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		target := Target{Pacer: name, Message: log, Limits: pacer.Judged()}
+		if i > 0 && pacer.Group != answer.Pacers[0].Group {
+			return nil, &FieldError{field, fmt.Sprintf("must be of the same group as the other pacers: %s, but %s",
+				grouped(pacer), grouped(&answer.Pacers[0]))}
+		}
+		target := Target{Pacer: name, Message: log, Group: pacer.Group, Limits: pacer.Judged()}
 		ask.MaxWait = min(ask.MaxWait, pacer.LongestWait())
 		ask.Targets, answer.Pacers = append(ask.Targets, target), append(answer.Pacers, *pacer)
 		share := pacer.share(call.share())
@@ -385,19 +390,25 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 			plain = append(plain, &standings[i])
 		}
 	}
-	for some := range slices.Chunk(plain, MaxPacers) {
-		if err := p.look(ctx, some); err != nil {
+	slices.SortStableFunc(plain, func(a, b *Standing) int { return cmp.Compare(a.Group, b.Group) })
+	for len(plain) > 0 {
+		n := 1
+		for n < min(len(plain), MaxPacers) && plain[n].Group == plain[0].Group {
+			n++
+		}
+		if err := p.look(ctx, plain[:n]); err != nil {
 			return nil, nil, err
 		}
+		plain = plain[n:]
 	}
 	return standings, policy, nil
 }
 
-// look fills in the states of at most MaxPacers pacers.
+// look fills in the states of at most MaxPacers pacers of one group.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	ask := &Ask{}
 	for _, s := range standings {
-		ask.Targets = append(ask.Targets, Target{Pacer: s.Name, Limits: s.Judged()})
+		ask.Targets = append(ask.Targets, Target{Pacer: s.Name, Group: s.Group, Limits: s.Judged()})
 	}
 	grant, err := p.store.TakePermits(ctx, ask)
 	if err != nil {
@@ -409,12 +420,17 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// requestOf returns the hash that identifies one part of the call's request.
-func requestOf(call *Call, part int) (r Request) {
+// request returns the hash that identifies one part of the call's request. Each group has request ids of its own,
+// because stores may keep the groups apart.
+func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", call.Client, part, call.RequestID))
+	text := fmt.Appendf(nil, "%s\n%d\n%s", call.Client, part, call.RequestID)
+	if group := p.base.Group(); group != "" {
+		text = fmt.Appendf(text, "\n%q", group)
+	}
+	sum := sha256.Sum256(text)
 	return Request(sum[:16])
 }
 
@@ -437,7 +453,19 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if p.store == nil {
 		return p.unknown(name)
 	}
-	return p.store.ForgetPacer(ctx, name)
+	group := AnyGroup
+	if pacer, known := p.Policy().Pacer(name); known {
+		group = pacer.Group
+	}
+	return p.store.ForgetPacer(ctx, name, group)
+}
+
+// grouped describes the group of a pacer.
+func grouped(p *Pacer) string {
+	if p.Group == "" {
+		return fmt.Sprintf("%q has no group", p.Name)
+	}
+	return fmt.Sprintf("%q has the group %q", p.Name, p.Group)
 }
 
 func (p *Pacers) unknown(name string) *FieldError {

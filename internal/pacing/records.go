@@ -42,8 +42,8 @@ type RecordGroup struct {
 // RecordStore keeps the numbers of records and looks up single records. A RecordStore is safe for concurrent
 // use, and every method returns within the deadline of ctx.
 type RecordStore interface {
-	// HasRequest reports whether the request is remembered.
-	HasRequest(ctx context.Context, r Request) (bool, error)
+	// HasRequest reports whether the request for pacers of the group is remembered.
+	HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	// HasLog reports whether the target has a log.
 	HasLog(ctx context.Context, target *Target) (bool, error)
 	// AddRecords adds to the numbers that all instances share, removes the groups that expire at or before now,
@@ -204,7 +204,7 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	if ask.Request == (Request{}) {
 		return nil, refused
 	}
-	if has, err := r.store.HasRequest(ctx, ask.Request); err == nil && !has {
+	if has, err := r.store.HasRequest(ctx, ask.Group(), ask.Request); err == nil && !has {
 		return nil, refused
 	}
 	return e, nil

@@ -22,7 +22,9 @@ type numbers struct {
 	calls  int
 }
 
-func (n *numbers) HasRequest(context.Context, pacing.Request) (bool, error) { return false, nil }
+func (n *numbers) HasRequest(context.Context, string, pacing.Request) (bool, error) {
+	return false, nil
+}
 
 func (n *numbers) HasLog(_ context.Context, t *pacing.Target) (bool, error) {
 	n.mu.Lock()

@@ -124,7 +124,7 @@ func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 // log of its own, so a pacer without shares is asked as ever.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
-	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Limits: limits}
+	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
 // own returns the target of a share's own part.

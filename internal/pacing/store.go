@@ -27,21 +27,22 @@ type Store interface {
 	// one of another ask returns a *ReuseError. After any other error the result is unknown, and the caller must use
 	// none of the permits.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
-	// ForgetPacer removes the logs of a pacer, including all logs of its messages or keys. Later permits are
-	// placed into empty logs. A missing log is not an error. Requests stay remembered.
-	ForgetPacer(ctx context.Context, pacer string) error
+	// ForgetPacer removes the logs of a pacer of the group, or of AnyGroup, including all logs of its messages or keys.
+	// Later permits are placed into empty logs. A missing log is not an error. Requests stay remembered.
+	ForgetPacer(ctx context.Context, pacer, group string) error
 }
 
 // Target is a log with its limits.
 type Target struct {
 	Pacer   string // the pacer's name, see capping.IsName
 	Message string // a hash of the message or key with this log, in hex digits; "": the pacer's only log
+	Group   string // the pacer's group
 	Limits  []Limit
 }
 
 // Ask requests permits of several targets.
 type Ask struct {
-	Targets []Target      // 1 to MaxPacers distinct targets
+	Targets []Target      // 1 to MaxPacers distinct targets of one group
 	Permits int           // 0 to MaxPermits; 0 only returns the state
 	MaxWait time.Duration // the longest wait for a slot, 0 to MaxWait; 0: only slots that may start now
 	// Request identifies the client's request. A repeated request gets the same slots, until RememberFor after
@@ -82,6 +83,10 @@ func (a *Ask) Check() error {
 		}) {
 			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
 		}
+		if t.Group != a.Group() {
+			return fmt.Errorf("targets %s and %s are of two groups, %q and %q", a.Targets[0].Pacer, t.Pacer, a.Group(),
+				t.Group)
+		}
 		if len(t.Limits) == 0 || len(t.Limits) > MaxLimits+1 {
 			return fmt.Errorf("request has %d limits for %s and must have 1 to %d",
 				len(t.Limits), t.Pacer, MaxLimits+1)
@@ -93,6 +98,14 @@ func (a *Ask) Check() error {
 		}
 	}
 	return nil
+}
+
+// Group returns the group of the targets; "" without targets.
+func (a *Ask) Group() string {
+	if len(a.Targets) == 0 {
+		return ""
+	}
+	return a.Targets[0].Group
 }
 
 // Grant is the result of an ask.

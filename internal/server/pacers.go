@@ -153,7 +153,7 @@ func noSuchPacer(c *call) error {
 // standingOf converts the state of a pacer to the form used in answers.
 func standingOf(s *pacing.Standing) api.PacerState {
 	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next),
-		MaxWait: capping.Span(s.LongestWait())}
+		MaxWait: capping.Span(s.LongestWait()), Group: s.Group}
 	if s.Rate.Permits > 0 {
 		answer.Rate = s.Rate.String()
 	}

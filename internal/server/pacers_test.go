@@ -659,11 +659,11 @@ func (f *failing) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 	return f.Store.TakePermits(ctx, ask)
 }
 
-func (f *failing) ForgetPacer(ctx context.Context, pacer string) error {
+func (f *failing) ForgetPacer(ctx context.Context, pacer, group string) error {
 	if f.err != nil {
 		return f.err
 	}
-	return f.Store.ForgetPacer(ctx, pacer)
+	return f.Store.ForgetPacer(ctx, pacer, group)
 }
 
 // newFailing returns a service whose pacers use the failing store.

@@ -199,8 +199,10 @@ type silent struct{ pacing.RecordStore }
 
 var errSilent = errors.New("silent")
 
-func (silent) HasLog(context.Context, *pacing.Target) (bool, error)     { return false, errSilent }
-func (silent) HasRequest(context.Context, pacing.Request) (bool, error) { return false, errSilent }
+func (silent) HasLog(context.Context, *pacing.Target) (bool, error) { return false, errSilent }
+func (silent) HasRequest(context.Context, string, pacing.Request) (bool, error) {
+	return false, errSilent
+}
 func (silent) AddRecords(context.Context, map[pacing.RecordGroup]int, time.Time) (map[pacing.RecordGroup]int, error) {
 	return nil, errSilent
 }

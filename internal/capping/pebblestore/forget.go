@@ -43,7 +43,7 @@ func loadLives(db *database.DB) (lives, error) {
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
 // ForgetPacer removes the logs of a pacer, even unreadable ones; see pacing.Store.
-func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer string) error {
+func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	err := l.db.Write(ctx, func() error {
 		if err := l.forget(pacer); err != nil {
 			return err

@@ -77,7 +77,7 @@ func TestLoadedLogsAreThoseInMemory(t *testing.T) {
 		require.Zero(t, loaded.cache.used)
 		for _, l := range []*pacerLogs{kept, loaded} {
 			if n%1000 == 500 {
-				require.NoError(t, l.ForgetPacer(t.Context(), "p2"))
+				require.NoError(t, l.ForgetPacer(t.Context(), "p2", ""))
 			}
 			if n%100 == 0 {
 				_, err := l.Sweep(pacersSweepFrom(), 1000)
@@ -141,7 +141,7 @@ func TestStoredBytes(t *testing.T) {
 	}
 	_, err := l.TakePermits(t.Context(), ask)
 	require.NoError(t, err)
-	require.NoError(t, l.ForgetPacer(t.Context(), "carrier"))
+	require.NoError(t, l.ForgetPacer(t.Context(), "carrier", ""))
 	it, err := l.db.NewIter(nil)
 	require.NoError(t, err)
 	found := map[string]string{}

@@ -21,7 +21,7 @@ type storedGroup struct {
 }
 
 // HasRequest reports whether the request is remembered.
-func (l *pacerLogs) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	var has bool
 	err := l.db.Write(ctx, func() error {
 		now, err := l.now()

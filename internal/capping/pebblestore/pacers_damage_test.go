@@ -70,7 +70,7 @@ func TestDamagedPacerBlocks(t *testing.T) {
 		len(damaged)))
 	for _, i := range damaged {
 		pacer := asks[i].Targets[0].Pacer
-		require.NoError(t, s.ForgetPacer(context.Background(), pacer))
+		require.NoError(t, s.ForgetPacer(context.Background(), pacer, ""))
 		grant, err := s.TakePermits(context.Background(), asks[i])
 		require.NoError(t, err)
 		require.Equal(t, 100, grant.Granted)

@@ -112,7 +112,8 @@ func TestFullDiskPacing(t *testing.T) {
 			requireDown(t, s, "no space left on device")
 			_, err := s.TakePermits(context.Background(), someAsk())
 			require.ErrorContains(t, err, "out of service until capper restarts")
-			require.ErrorContains(t, s.ForgetPacer(context.Background(), "sms"), "out of service until capper restarts")
+			require.ErrorContains(t, s.ForgetPacer(context.Background(), "sms", ""),
+				"out of service until capper restarts")
 			require.NoError(t, s.Close())
 			requireGoesOn(t, disk.CrashClone(vfs.CrashCloneCfg{}), told)
 		})

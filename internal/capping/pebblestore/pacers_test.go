@@ -62,7 +62,7 @@ func TestPermits(t *testing.T) {
 	_, err := s.TakePermits(context.Background(), other)
 	require.IsType(t, &pacing.ReuseError{}, err)
 
-	require.NoError(t, s.ForgetPacer(context.Background(), "sms"))
+	require.NoError(t, s.ForgetPacer(context.Background(), "sms", ""))
 	restart()
 	require.Equal(t, 100, take(t, s, hundred(500, 0)).Granted, "as if nothing had been")
 	require.True(t, take(t, s, asked).Replayed, "requests stay remembered")
@@ -175,7 +175,7 @@ func TestDamagedPacer(t *testing.T) {
 			other := hundred(1, 0)
 			other.Targets[0].Pacer = "smsc"
 			require.Equal(t, 1, take(t, s, other).Granted)
-			require.NoError(t, s.ForgetPacer(context.Background(), "sms"))
+			require.NoError(t, s.ForgetPacer(context.Background(), "sms", ""))
 			require.Equal(t, 100, take(t, s, hundred(1000, 0)).Granted)
 			require.NoError(t, s.Close())
 		})

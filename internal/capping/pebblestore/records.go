@@ -10,8 +10,8 @@ import (
 var _ pacing.RecordStore = (*Store)(nil)
 
 // HasRequest reports whether the request is remembered.
-func (s *Store) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
-	return s.pacers.HasRequest(ctx, r)
+func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
+	return s.pacers.HasRequest(ctx, group, r)
 }
 
 // HasLog reports whether the target has a log.

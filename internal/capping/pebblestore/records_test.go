@@ -35,7 +35,7 @@ func TestNumbersOfRecordsStay(t *testing.T) {
 	has := func() [2]bool {
 		log, err := s.HasLog(t.Context(), &ask.Targets[0])
 		require.NoError(t, err)
-		request, err := s.HasRequest(t.Context(), ask.Request)
+		request, err := s.HasRequest(t.Context(), "", ask.Request)
 		require.NoError(t, err)
 		return [2]bool{log, request}
 	}

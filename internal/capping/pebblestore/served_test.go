@@ -125,7 +125,7 @@ func (v *Serving) ReturnPermits(g *GiveBack, a *Answer) (err error) {
 func (v *Serving) HasRequest(request *pacing.Request, a *Answer) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	a.Has, err = v.store.HasRequest(ctx, *request)
+	a.Has, err = v.store.HasRequest(ctx, "", *request)
 	return a.fail(err)
 }
 
@@ -222,13 +222,15 @@ func (s *servedStore) ReturnPermits(ctx context.Context, ask *pacing.Ask, used i
 }
 
 // HasRequest calls HasRequest of the store in the other process.
-func (s *servedStore) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+func (s *servedStore) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	a, err := s.call(ctx, "HasRequest", &r)
 	return a.Has, err
 }
 
 // ForgetPacer is never called.
-func (s *servedStore) ForgetPacer(context.Context, string) error { return errors.ErrUnsupported }
+func (s *servedStore) ForgetPacer(context.Context, string, string) error {
+	return errors.ErrUnsupported
+}
 
 // Change calls Change of the store in the other process.
 func (s *servedStore) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {

@@ -140,9 +140,9 @@ func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (p
 	return s.pacers.ReturnPermits(ctx, ask, used)
 }
 
-// ForgetPacer removes the logs of a pacer; see pacing.Store.
-func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
-	return s.pacers.ForgetPacer(ctx, pacer)
+// ForgetPacer removes the logs of a pacer; see pacing.Store. Pacers of all groups have their logs in one place.
+func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
+	return s.pacers.ForgetPacer(ctx, pacer, group)
 }
 
 // missing returns a text about sends and changes to sets that a restored store does not know, while windows could still

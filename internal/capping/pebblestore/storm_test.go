@@ -29,7 +29,7 @@ type target interface {
 	) error
 	Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error
 	pacing.Store
-	HasRequest(ctx context.Context, r pacing.Request) (bool, error)
+	HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error)
 	livetest.Instance
 }
 

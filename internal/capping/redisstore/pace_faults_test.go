@@ -46,7 +46,7 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}
 	require.NoError(t, client.HSet(t.Context(), keys.Forgotten("p"), "a", "b").Err())
-	require.ErrorContains(t, s.ForgetPacer(t.Context(), "p"), "forgetting the pacer is undecided (wrong_type)")
+	require.ErrorContains(t, s.ForgetPacer(t.Context(), "p", ""), "forgetting the pacer is undecided (wrong_type)")
 	require.NoError(t, client.Del(t.Context(), keys.Forgotten("p")).Err())
 
 	for _, key := range []string{keys.Log("p", "0a"), keys.Log("good", ""), keys.Request(ask.Request)} {
@@ -82,7 +82,7 @@ func TestPermitsUnderASkewedClock(t *testing.T) {
 			_, err := s.TakePermits(t.Context(), askOf("p", permits, 0, hourly))
 			require.ErrorContains(t, err, "the call for permits is undecided (clock)")
 		}
-		require.ErrorContains(t, s.ForgetPacer(t.Context(), "p"), "(clock)")
+		require.ErrorContains(t, s.ForgetPacer(t.Context(), "p", ""), "(clock)")
 	}
 	ahead.Store(int64(100 * time.Millisecond))
 	require.Equal(t, 10, take(t, s, askOf("p", 11, 0, hourly)).Granted, "nothing was taken")

@@ -151,7 +151,8 @@ func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 			sum := &pacing.Ask{Targets: targets, MaxWait: time.Duration(r.IntN(1_000_000)) * time.Microsecond}
 			var joined []*pacing.Ask
 			for i := range 2 + r.IntN(9) {
-				one := &pacing.Ask{Targets: targets, MaxWait: sum.MaxWait, Permits: 1 + r.IntN([]int{1, 5, 300}[r.IntN(3)]),
+				one := &pacing.Ask{Targets: targets, MaxWait: sum.MaxWait,
+					Permits: 1 + r.IntN([]int{1, 5, 300}[r.IntN(3)]),
 					Request: pacing.Request{byte(seed), byte(seed >> 8), byte(call), byte(i), 1}}
 				sum.Permits += one.Permits
 				joined = append(joined, one)
@@ -322,7 +323,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 		other.Permits++
 		_, err := s.TakePermits(t.Context(), &other)
 		require.IsType(t, &pacing.ReuseError{}, err)
-		require.NoError(t, s.ForgetPacer(t.Context(), ask.Targets[0].Pacer))
+		require.NoError(t, s.ForgetPacer(t.Context(), ask.Targets[0].Pacer, ""))
 		again = take(t, s, ask)
 		require.Equal(t, slotsOfGrant(&first), slotsOfGrant(&again), "requests outlive their pacers")
 	}
@@ -330,7 +331,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 	require.Equal(t, 10, take(t, s, full).Granted)
 	full.Request = pacing.Request{2}
 	require.Zero(t, take(t, s, full).Granted)
-	require.NoError(t, s.ForgetPacer(t.Context(), "a"))
+	require.NoError(t, s.ForgetPacer(t.Context(), "a", ""))
 	require.Equal(t, 10, take(t, s, full).Granted, "a refusal is not remembered")
 }
 
@@ -350,13 +351,13 @@ func TestForgottenPacersBeginAnew(t *testing.T) {
 			require.Equal(t, 3, take(t, s, ask).Granted)
 			require.Zero(t, take(t, s, ask).Granted)
 		}
-		require.NoError(t, s.ForgetPacer(t.Context(), "a"))
+		require.NoError(t, s.ForgetPacer(t.Context(), "a", ""))
 		require.Zero(t, take(t, s, asks[3]).Granted)
 		require.Zero(t, take(t, s, asks[4]).Granted)
 		require.Zero(t, take(t, s, ofMessage("b", "01")).States[0].Queue)
-		require.NoError(t, s.ForgetPacer(t.Context(), "b"))
+		require.NoError(t, s.ForgetPacer(t.Context(), "b", ""))
 	}
-	require.NoError(t, s.ForgetPacer(t.Context(), "never used"))
+	require.NoError(t, s.ForgetPacer(t.Context(), "never used", pacing.AnyGroup))
 
 	// The note is later than the clock, which was set back: logs that are made now count all the same.
 	keys, client := pacerKeys(t, s)
@@ -364,7 +365,7 @@ func TestForgottenPacersBeginAnew(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), keys.Forgotten("a"), later, time.Hour).Err())
 	require.Equal(t, 3, take(t, s, asks[1]).Granted)
 	require.Zero(t, take(t, s, asks[1]).Granted)
-	require.NoError(t, s.ForgetPacer(t.Context(), "a"))
+	require.NoError(t, s.ForgetPacer(t.Context(), "a", ""))
 	require.Equal(t, 3, take(t, s, asks[1]).Granted)
 	require.Zero(t, take(t, s, asks[1]).Granted)
 	require.Greater(t, client.PTTL(t.Context(), keys.Forgotten("a")).Val(), pacing.MaxWindow+pacing.MaxWait)

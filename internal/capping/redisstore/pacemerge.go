@@ -18,15 +18,16 @@ func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Targ
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	read := &readPacers{key: p.keys.Log(target.Pacer, target.Message)}
-	err := p.do(ctx, ofPermits, read, false, func(f *dispatch.Faults) {
+	at := p.placeOf(target.Group)
+	read := &readPacers{key: at.keys.Log(target.Pacer, target.Message)}
+	err := p.do(ctx, ofPermits, read, at, false, func(f *dispatch.Faults) {
 		f.AddUndecided(fault.Corrupt, read.corrupt, errPacerCorrupt)
 	})
 	if err != nil || !read.log.Full() {
 		return err
 	}
 	read.log.Log.Merge(now, target.Limits)
-	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, false, nil)
+	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, at, false, nil)
 }
 
 // readPacers reads the log of a pacer.

@@ -17,7 +17,7 @@ type takePermits struct {
 
 // Encode sets the arguments of the script.
 func (o *takePermits) Encode(c *dispatch.Command) {
-	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.keys, o.ask, o.joined)
+	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
 // Stamp sets the time of the call, so that a late call takes no permits after its caller has gone.
@@ -41,12 +41,13 @@ func (o *takePermits) addFaults(f *dispatch.Faults) {
 type forgetPacer struct {
 	pacers *pacers
 	pacer  string
+	at     place
 	bad    script.BadLogs
 }
 
 // Encode sets the arguments of the script.
 func (o *forgetPacer) Encode(c *dispatch.Command) {
-	c.Args.Forget(o.pacers.config.Scripts.Forget, o.pacers.keys, o.pacer)
+	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
 // Stamp sets the time of the call, so that a late call does not remove newer grants.

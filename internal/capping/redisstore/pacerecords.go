@@ -7,19 +7,21 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the request.
-func (p *pacers) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
-	return p.has(ctx, p.keys.Request(r))
+// HasRequest reports whether the store remembers the request for pacers of the group.
+func (p *pacers) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
+	at := p.placeOf(group)
+	return p.has(ctx, at, at.keys.Request(r))
 }
 
 // HasLog reports whether the target has a stored log.
 func (p *pacers) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
-	return p.has(ctx, p.keys.Log(target.Pacer, target.Message))
+	at := p.placeOf(target.Group)
+	return p.has(ctx, at, at.keys.Log(target.Pacer, target.Message))
 }
 
-func (p *pacers) has(ctx context.Context, key string) (bool, error) {
+func (p *pacers) has(ctx context.Context, at place, key string) (bool, error) {
 	look := &lookPacers{key: key}
-	err := p.do(ctx, ofPermits, look, false, nil)
+	err := p.do(ctx, ofPermits, look, at, false, nil)
 	return look.found, err
 }
 

@@ -15,7 +15,8 @@ func (p *pacers) Return(ctx context.Context, ask *pacing.Ask, used int) (pacing.
 		return pacing.Returned{}, err
 	}
 	back := &returnPermits{pacers: p, ask: ask, used: used}
-	if err := p.do(ctx, "the call that gives back permits is", back, true, back.addFaults); err != nil {
+	at := p.placeOf(ask.Group())
+	if err := p.do(ctx, "the call that gives back permits is", back, at, true, back.addFaults); err != nil {
 		return pacing.Returned{}, err
 	}
 	if back.given.Reused {
@@ -34,7 +35,7 @@ type returnPermits struct {
 
 // Encode sets the arguments of the script.
 func (o *returnPermits) Encode(c *dispatch.Command) {
-	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.keys, o.ask, o.used)
+	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.used)
 }
 
 // Stamp sets the time of the call. A late call finds fewer slots ahead.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -15,9 +17,9 @@ import (
 type pacersConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
-	Partition  int
-	Prefix     string        // key prefix of the partition
-	ClockSkew  time.Duration // see dispatch.Config
+	Partition  func(group string) int // the partition of a group of pacers
+	Prefixes   []string               // key prefixes of the partitions
+	ClockSkew  time.Duration          // see dispatch.Config
 	// Perform performs the work and returns the faults of its run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
@@ -25,16 +27,42 @@ type pacersConfig struct {
 // pacers keeps the logs of pacers in Redis. It is safe for concurrent use.
 type pacers struct {
 	config  pacersConfig
-	keys    script.PacerKeys
 	merging chan struct{} // capacity 1: the second caller finds the log merged
 	joints  joints
 }
 
 // newPacers returns the pacers of the partition.
 func newPacers(config pacersConfig) *pacers {
-	p := &pacers{config: config, keys: script.PacerKeys{Prefix: config.Prefix}, merging: make(chan struct{}, 1)}
+	p := &pacers{config: config, merging: make(chan struct{}, 1)}
 	p.joints = joints{open: map[string]*joint{}, take: p.take}
 	return p
+}
+
+// place is where the keys of a group of pacers are.
+type place struct {
+	partition int
+	keys      script.PacerKeys
+}
+
+func (p *pacers) placeOf(group string) place { return p.placeAt(p.config.Partition(group)) }
+
+func (p *pacers) placeAt(partition int) place {
+	return place{partition, script.PacerKeys{Prefix: p.config.Prefixes[partition]}}
+}
+
+// GroupsOfOneSlot returns the groups of pacers that share a Redis slot with an earlier one of the groups: by the name
+// of the group, that of the other.
+func GroupsOfOneSlot(groups []string) map[string]string {
+	first, shared := map[int]string{}, map[string]string{}
+	for _, group := range groups {
+		partition := script.Standard.PacerPartition(group)
+		if other, taken := first[partition]; taken && other != group {
+			shared[group] = other
+		} else {
+			first[partition] = group
+		}
+	}
+	return shared
 }
 
 // Wait waits for combined requests whose callers have gone. These requests end soon after the topology is closed.
@@ -65,7 +93,8 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
-		if err := p.do(ctx, ofPermits, take, ask.Permits > 0, take.addFaults); err != nil {
+		at := p.placeOf(ask.Group())
+		if err := p.do(ctx, ofPermits, take, at, ask.Permits > 0, take.addFaults); err != nil {
 			return pacing.Grant{}, err
 		}
 		switch paced := &take.paced; {
@@ -87,21 +116,32 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 // errRepeated reports that a store remembers one of several joined asks, so that none of them has taken permits.
 var errRepeated = errors.New("one of the joined requests is a repetition")
 
-// Forget implements ForgetPacer of pacing.Store.
-func (p *pacers) Forget(ctx context.Context, pacer string) error {
-	forget := &forgetPacer{pacers: p, pacer: pacer}
-	return p.do(ctx, "forgetting the pacer is", forget, true, func(f *dispatch.Faults) {
+// Forget implements ForgetPacer of pacing.Store. A pacer of any group is forgotten in each partition.
+func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
+	if group != pacing.AnyGroup {
+		return p.forgetAt(ctx, pacer, p.placeOf(group))
+	}
+	var all errgroup.Group
+	for partition := range p.config.Prefixes {
+		all.Go(func() error { return p.forgetAt(ctx, pacer, p.placeAt(partition)) })
+	}
+	return all.Wait()
+}
+
+func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
+	forget := &forgetPacer{pacers: p, pacer: pacer, at: at}
+	return p.do(ctx, "forgetting the pacer is", forget, at, true, func(f *dispatch.Faults) {
 		f.AddUndecided(fault.WrongType, forget.bad.WrongType, errPacerWrongType)
 	})
 }
 
-// do runs one command. The function then, unless it is nil, adds the reply's faults to those of the run.
-func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, durable bool,
+// do runs one command at the place. The function then, unless it is nil, adds the reply's faults to those of the run.
+func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {
 		r := p.config.Dispatcher.NewRun(op, durable)
 		r.Faults.What = what
-		r.Add(op, p.config.Partition)
+		r.Add(op, at.partition)
 		r.Do(ctx)
 		if then != nil {
 			then(&r.Faults)

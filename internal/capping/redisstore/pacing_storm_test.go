@@ -35,7 +35,13 @@ func (f *field) pace(seed uint64) {
 		pacing.Target{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
 	)
 	one, asks := pacingtest.Irregular(pacingtest.Name(), 40)
-	irregular := f.pacingLoad(one, pacing.Target{Pacer: pacingtest.Name(),
+	one.Group = "irregular" // in another slot
+	for _, ask := range asks {
+		for i := range ask.Targets {
+			ask.Targets[i].Group = one.Group
+		}
+	}
+	irregular := f.pacingLoad(one, pacing.Target{Pacer: pacingtest.Name(), Group: one.Group,
 		Limits: []pacing.Limit{{Max: 8000, Window: 102 * time.Second}}})
 	filling := &pacing.Ask{Targets: irregular.Targets, Permits: pacing.MaxPermits, MaxWait: pacing.MaxWait}
 	for range 2 * pacing.MostRuns / pacing.MostSteps {
@@ -54,6 +60,7 @@ func (f *field) pace(seed uint64) {
 
 func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
 	ledger := pacingtest.Ledger()
+	ledger.Group = targets[0].Group
 	var stores []pacing.Store
 	for _, s := range f.stores {
 		stores = append(stores, s)

@@ -15,8 +15,8 @@ import (
 )
 
 // HasRequest reports whether the store remembers the request.
-func (s *Store) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
-	return s.pacers.HasRequest(ctx, r)
+func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
+	return s.pacers.HasRequest(ctx, group, r)
 }
 
 // HasLog reports whether the target has a stored log.
@@ -35,7 +35,7 @@ func (s *Store) AddRecords(
 	if err := s.halted(); err != nil {
 		return nil, err
 	}
-	n := s.top.Route(s.keyspace.PartitionOf("pacers"))
+	n := s.top.Route(s.keyspace.PacerPartition(""))
 	if n == nil {
 		return nil, fault.ErrNoRoute
 	}
@@ -76,7 +76,7 @@ func (s *Store) addRecords(
 
 // recordsKey returns the key of the record counts. The second colon distinguishes the key from the key of a bucket.
 func (s *Store) recordsKey() string {
-	return s.prefixes[s.keyspace.PartitionOf("pacers")] + "pn:records"
+	return s.prefixes[s.keyspace.PacerPartition("")] + "pn:records"
 }
 
 // recordField returns the hash field of a group: its kind, its expiry and its client.

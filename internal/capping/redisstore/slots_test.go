@@ -117,9 +117,14 @@ func (m slotMove) carry() bool {
 	if len(keys) == 0 {
 		return false
 	}
-	host, port, _ := strings.Cut(m.to.Options().Addr, ":")
-	require.NoError(m, m.from.Migrate(m.Context(), host, port, keys[0], 0, testkit.Patience).Err())
+	m.carryKey(keys[0])
 	return true
+}
+
+// carryKey moves the key.
+func (m slotMove) carryKey(key string) {
+	host, port, _ := strings.Cut(m.to.Options().Addr, ":")
+	require.NoError(m, m.from.Migrate(m.Context(), host, port, key, 0, testkit.Patience).Err())
 }
 
 func (m slotMove) keys() int64 {

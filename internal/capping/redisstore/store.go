@@ -112,10 +112,9 @@ func (s *Store) arrange(l script.Keyspace) {
 		Clock:  s.config.Clock, ClockSkew: s.config.ClockSkew, Logger: s.config.Logger, Timeout: s.config.Timeout,
 		Perform: s.perform, Quietly: s.quietly, Instances: func() instances { return s.fleet.instances() },
 	})
-	p := l.PartitionOf("pacers")
 	s.pacers = newPacers(pacersConfig{
-		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: p, Prefix: s.prefixes[p], ClockSkew: s.config.ClockSkew,
-		Perform: s.perform,
+		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: l.PacerPartition, Prefixes: s.prefixes,
+		ClockSkew: s.config.ClockSkew, Perform: s.perform,
 	})
 }
 
@@ -190,9 +189,9 @@ func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (p
 	return s.pacers.Return(ctx, ask, used)
 }
 
-// ForgetPacer removes all grants of the pacer.
-func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
-	return s.pacers.Forget(ctx, pacer)
+// ForgetPacer removes all grants of the pacer in a group; see pacing.Store.
+func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
+	return s.pacers.Forget(ctx, pacer, group)
 }
 
 // AddAnswers adds the answers that instances have given; see messages.Store.

@@ -110,10 +110,10 @@ func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) 
 }
 
 // HasRequest reports whether the store remembers the request.
-func (w *watched) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+func (w *watched) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return w.Store.(interface {
-		HasRequest(ctx context.Context, r pacing.Request) (bool, error)
-	}).HasRequest(ctx, r)
+		HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error)
+	}).HasRequest(ctx, group, r)
 }
 
 // Begin starts the given number of callers.

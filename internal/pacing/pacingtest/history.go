@@ -116,7 +116,7 @@ func (h *history) step() {
 	switch n := h.rng.IntN(14); {
 	case n == 0:
 		pacer := h.targets[h.rng.IntN(len(h.targets))].Pacer
-		require.NoError(h, h.store.ForgetPacer(context.Background(), pacer))
+		require.NoError(h, h.store.ForgetPacer(context.Background(), pacer, ""))
 		h.model.forget(pacer)
 		h.oracle.Forget(pacer)
 	case n < 3 && len(h.asked) > 0:

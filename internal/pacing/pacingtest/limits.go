@@ -229,14 +229,14 @@ func forget(f *fixture) {
 	f.take(requested(ask(2, 0, one), request))
 	f.take(ask(2, 0, message))
 	f.take(ask(1, 0, other))
-	require.NoError(f, f.store.ForgetPacer(context.Background(), one.Pacer))
+	require.NoError(f, f.store.ForgetPacer(context.Background(), one.Pacer, ""))
 	f.model.forget(one.Pacer)
 	f.oracle.Forget(one.Pacer)
 	require.True(f, f.take(requested(ask(2, 0, one), request)).Replayed, "requests stay remembered")
 	require.Equal(f, 2, f.take(ask(3, 0, one)).Granted)
 	require.Equal(f, 2, f.take(ask(3, 0, message)).Granted)
 	require.Equal(f, 1, f.take(ask(3, 0, other)).Granted, "another is as it was")
-	require.NoError(f, f.store.ForgetPacer(context.Background(), Name()), "absent is no error")
+	require.NoError(f, f.store.ForgetPacer(context.Background(), Name(), ""), "absent is no error")
 }
 
 // malformations lists changes that make a valid ask invalid for every store.
@@ -285,7 +285,7 @@ func deadlinePassed(f *fixture) {
 	_, err := f.store.TakePermits(ctx, requested(ask(1, 0, one), request))
 	require.Error(f, err)
 	require.False(f, errors.As(err, new(*pacing.ReuseError)))
-	require.Error(f, f.store.ForgetPacer(ctx, one.Pacer))
+	require.Error(f, f.store.ForgetPacer(ctx, one.Pacer, ""))
 	require.False(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 	require.Equal(f, 1, f.take(ask(3, 0, one)).Granted)
 }

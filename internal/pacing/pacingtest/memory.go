@@ -85,7 +85,7 @@ func (m *Memory) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (
 }
 
 // HasRequest reports whether the request is remembered.
-func (m *Memory) HasRequest(_ context.Context, r pacing.Request) (bool, error) {
+func (m *Memory) HasRequest(_ context.Context, _ string, r pacing.Request) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.requests[r] != nil, nil
@@ -116,7 +116,7 @@ func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, logs []*pa
 }
 
 // ForgetPacer implements pacing.Store.
-func (m *Memory) ForgetPacer(ctx context.Context, pacer string) error {
+func (m *Memory) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func returnedAndForgotten(f *fixture) {
 	one, other := target(spaced(time.Minute)), target(spaced(time.Minute))
 	request := requested(ask(5, time.Hour, one, other), Request())
 	f.take(request)
-	require.NoError(f, f.store.ForgetPacer(f.Context(), one.Pacer))
+	require.NoError(f, f.store.ForgetPacer(f.Context(), one.Pacer, ""))
 	f.model.forget(one.Pacer)
 	f.oracle.Forget(one.Pacer)
 	f.take(ask(5, time.Hour, one))

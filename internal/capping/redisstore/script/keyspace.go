@@ -189,6 +189,14 @@ func (k Keyspace) Slot(partition int) int {
 // PartitionOf returns the partition of data that is stored under a text, such as a client's rate budget.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
+// PacerPartition returns the partition of a group of pacers; "" is the common group.
+func (k Keyspace) PacerPartition(group string) int {
+	if group == "" {
+		return k.PartitionOf("pacers")
+	}
+	return k.PartitionOf("pacers/" + group)
+}
+
 // crc16 returns the CRC (XMODEM) that the Redis Cluster specification defines for keys.
 func crc16(s string) (crc uint16) {
 	for i := range len(s) {
