@@ -53,7 +53,7 @@ func (f *fleet) longestWindow() time.Duration { return f.retention() }
 // acceptedWarnings returns warnings about breaches that an operator has accepted, while limits still look back that
 // far.
 func (s *Store) acceptedWarnings() (warnings []string) {
-	for _, b := range s.top.AcceptedPromises() {
+	for _, b := range s.top.AcceptedPromises(s.fleet.longestWindow()) {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
 			"may receive more than their limits until %s",
 			b.Node, b.What, stamp(b.Since), stamp(b.Accepted), b.Why, b.Partitions,

@@ -144,11 +144,15 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// prune removes accepted breaches older than the retention, and server runs that no instance has
+// acceptanceKept is how long the ledger keeps an acceptance that no limit can see any more. A server that was away may
+// come back with a copy in which the breach is open, and the acceptance must replace it.
+const acceptanceKept = 7 * 24 * time.Hour
+
+// prune removes breaches that were accepted long before the retention, and server runs that no instance has
 // seen for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
-		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention))
+		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention+acceptanceKept))
 	})
 	maps.DeleteFunc(l.runs, func(_ string, r serverRun) bool { return now.After(time.UnixMilli(r.At).Add(runKept)) })
 }

@@ -39,3 +39,46 @@ func TestLedgersAgreeOnWhatHolds(t *testing.T) {
 		}
 	}
 }
+
+// An old copy does not open a breach again that was accepted before the longest window.
+func TestAnAcceptedBreachIsNotOpenedAgainByAnOldCopy(t *testing.T) {
+	t.Parallel()
+	now, retention := time.Now(), time.Minute
+	breach := Breach{Reason: Evicted, Since: now.Add(-time.Hour), At: now.Add(-time.Hour).UnixMilli(), Evicted: 249}
+	old := map[string]string{"p3": encode(breach)}
+	breach.Accepted, breach.At = now.Add(-30*time.Minute), now.Add(-30*time.Minute).UnixMilli()
+	top := &Topology{ledger: newLedger(64)}
+	l := top.ledger
+	l.merge(map[string]string{"p3": encode(breach)})
+	for _, later := range []time.Duration{0, acceptanceKept - time.Hour} {
+		l.prune(now.Add(later), retention)
+		l.merge(old)
+		require.Empty(t, top.BrokenPromises(), later)
+		require.Empty(t, top.AcceptedPromises(retention), "no limit sees it")
+	}
+	require.Len(t, top.AcceptedPromises(time.Hour), 1)
+	require.Len(t, top.AcceptedPromises(0), 1)
+	l.prune(now.Add(acceptanceKept), retention)
+	require.Empty(t, l.fields(), "nothing is kept for ever")
+}
+
+// An instance that learns of the append-only file keeps the evictions that another one has accepted.
+func TestAnAppendOnlyFileReplacesNoAcceptance(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	run := promise{run: "r", evicted: 249}
+	one, two := newLedger(64), newLedger(64)
+	for _, l := range []*ledger{one, two} {
+		l.read, l.old = true, true
+		require.Zero(t, l.baseline("a:1", run, now), "an unknown run starts at 0")
+	}
+	one.accept("test", map[string]promise{"a:1": run}, now.Add(time.Second))
+	run.aof = "1"
+	require.Zero(t, two.baseline("a:1", run, now.Add(2*time.Second)), "it knows of no acceptance yet")
+	one.merge(two.fields())
+	two.merge(one.fields())
+	for _, l := range []*ledger{one, two} {
+		require.EqualValues(t, 249, l.baseline("a:1", run, now.Add(3*time.Second)))
+		require.True(t, l.runs["r"].AppendOnly)
+	}
+}

@@ -94,11 +94,14 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	case p.evicted == 0: // a new run, or CONFIG RESETSTAT was called
 		r.Evicted = 0
 	}
-	if before := l.runs[p.run]; !known || before.Evicted != r.Evicted || on && !before.AppendOnly ||
-		now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
-		r.Node, r.At, r.AppendOnly = addr, max(now.UnixMilli(), before.At+1), on || before.AppendOnly
-		l.runs[p.run] = r
+	before := l.runs[p.run]
+	if !known || before.Evicted != r.Evicted || now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
+		r.Node, r.At = addr, max(now.UnixMilli(), before.At+1)
 	}
+	// All instances add up AppendOnly, so it needs no later time: a later time would replace the evictions that
+	// another instance has just accepted.
+	r.AppendOnly = on || before.AppendOnly
+	l.runs[p.run] = r
 	return r.Evicted
 }
 
@@ -284,9 +287,13 @@ func evictedOf(info string) (int64, bool) {
 // BrokenPromises returns the breaches that no operator has accepted.
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
-// AcceptedPromises returns the accepted breaches that limits can still see.
-func (t *Topology) AcceptedPromises() []BrokenPromise {
-	return t.ledger.broken(func(b *Breach) bool { return !b.Open() })
+// AcceptedPromises returns the accepted breaches that limits can still see, because they were accepted within the
+// retention. A retention of 0 means all.
+func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
+	now := time.Now()
+	return t.ledger.broken(func(b *Breach) bool {
+		return !b.Open() && (retention <= 0 || !now.After(b.Accepted.Add(retention)))
+	})
 }
 
 // ledgerKey returns the Redis key of a partition's copy of the ledger.
@@ -297,7 +304,7 @@ func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
 // KeepLedger merges the ledger with its copies in the store and writes the missing entries back.
-// The copies expire after life; accepted breaches are removed after retention. KeepLedger returns
+// The copies expire after life; accepted breaches are removed long after retention. KeepLedger returns
 // how many copies equal the ledger afterwards.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
