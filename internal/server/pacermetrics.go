@@ -240,6 +240,16 @@ func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	}
 }
 
+// See records the state of a pacer.
+func (p *pacerMetrics) See(standing *pacing.Standing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	if s := p.standing[standing.Name]; s != nil {
+		s.see(p.clock(), standing.Pacer, &standing.State)
+	}
+}
+
 // Forget records that an operator emptied the pacer's log.
 func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 
 	"capper/client/api"
@@ -50,7 +51,22 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 		return nil, wire.StoreFailure(ctx, err)
 	}
 	s.metrics.Pacers.CountReturned(back)
+	if back.Permits > 0 {
+		s.showReturned(ctx, back)
+	}
 	return back, nil
+}
+
+// showReturned shows in the metrics what the pacers have left after a return. Without an answer of the store, the
+// next call for permits does.
+func (s *Server) showReturned(ctx context.Context, back *pacing.Back) {
+	for i := range back.Pacers {
+		if pacer := &back.Pacers[i]; pacer.Per == pacing.PerPacer {
+			if standings, _, err := s.pacers.Look(ctx, pacer.Name); err == nil {
+				s.metrics.Pacers.See(&standings[0])
+			}
+		}
+	}
 }
 
 // returnedOf converts the result to the form used in answers.

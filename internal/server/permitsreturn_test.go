@@ -22,10 +22,13 @@ func TestPermitsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t)
 	s.permits(`{"pacers":["twilio","carrier"],"permits":200,"max_wait":"5s","request_id":"r1"}`)
+	require.Equal(t, "1", s.metric(`capper_pacer_used_ratio{pacer="twilio"}`))
 	s.clock.Advance(100 * time.Millisecond)
 	s.returns(`{"pacers":["carrier","twilio"],"permits":200,"max_wait":"5s","request_id":"r1","used":20}`, `
 		{"returned":174,"kept":26,"remembered":true,
 		 "pacers":[{"name":"carrier","returned":174},{"name":"twilio","returned":174}]}`)
+	require.Equal(t, "0.26", s.metric(`capper_pacer_used_ratio{pacer="twilio"}`), "of 100 a second")
+	require.Equal(t, "0", s.metric(`capper_pacer_queue_seconds{pacer="carrier"}`))
 	again := s.permits(`{"pacers":["twilio","carrier"],"permits":200,"max_wait":"5s","request_id":"r1"}`)
 	require.True(t, again.Replayed)
 	require.Equal(t, [2]int{26, 174}, [2]int{again.Granted, again.Refused})
