@@ -8,6 +8,10 @@ import (
 // MostAhead is the largest number of strands in a log.
 const MostAhead = 128
 
+// MostReturned is the largest number of strands in a log when a return moves slots from the line. Each strand costs all
+// later searches for room.
+const MostReturned = 32
+
 // Strand is a sequence of slots ahead with regular slots, as in Run. Strands of a log may overlap.
 type Strand struct {
 	At      Time

@@ -50,7 +50,7 @@
 // stayed. No window counts a slot that went back. The slots of the line from the first such slot on stand ahead, so
 // that later permits get the room before them.
 //
-// A log keeps slots that it cannot lose, and they count until they pass. It has at most MostAhead strands, so earlier
+// A log keeps slots that it cannot lose, and they count until they pass. It gets at most MostReturned strands, so earlier
 // slots stay in the line when more would be needed. Merge may have moved permits of a slot that has several of them,
 // and such a slot stays in the line if the limits are not Exact. Slots that a log has dropped and that its limits would
 // see again count at its oldest slot, which is not before theirs. A log whose pacer was forgotten after the request has
@@ -133,8 +133,8 @@
 //
 // Slots ahead are strands, at most MostAhead: a strand has a fixed burst and distance, too, but strands may
 // overlap. A log that needs more moves the slots up to the end of the strand that ends first to the line. The room
-// before them is lost. A search for room ends after MostLooks steps, and the slot then stands behind all slots
-// ahead. A limit with more than MostWindows slots ahead in a window counts them all at once.
+// before them is lost. A search for room ends after MostLooks steps, or more work than MostWork, and the slot then
+// stands behind all slots ahead. A limit with more than MostWindows slots ahead in a window counts them all at once.
 //
 // Merge shortens a full log. It keeps the runs that limits can see, and moves permits to the slot of a later
 // permit, so that a limit is never exceeded. Merge cuts the permits of a log, in order, into groups and

@@ -19,12 +19,14 @@ type Pacers struct {
 	records *Records // nil: the number of records is not bounded
 	demands *demands
 	reach   *reaching
+	calls   underway
 	clock   func() time.Time
 }
 
 // New returns the pacers of the policy, with logs in the store.
 func New(store Store, policy *Policy) *Pacers {
 	p := &Pacers{store: store, demands: newDemands(), reach: newReaching(), clock: time.Now}
+	p.calls.calls = map[Request]chan struct{}{}
 	p.SetPolicy(policy)
 	return p
 }
@@ -129,6 +131,11 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		return nil, err
 	}
 	plan.base.Request = plan.request(call, 0)
+	leave, err := p.calls.enter(ctx, plan.base.Request)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	entry, err := p.records.enter(ctx, call.Client, plan.base)
 	if err != nil {
 		return nil, err
@@ -266,15 +273,21 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	if err != nil {
 		return nil, err
 	}
+	leave, err := p.calls.enter(ctx, plan.request(call, 0))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	ask := plan.all()
 	if ask.MaxWait = call.MaxWait; ask.MaxWait == 0 {
 		ask.MaxWait = MaxWait
 	}
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
+	kept := 0 // permits that the parts of the step keep: steps overlap, and the used permits may all be of the next one
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
-		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-back.Kept))
+		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-kept))
 		if errors.As(err, new(*ReuseError)) {
 			return nil, call.reused()
 		}
@@ -283,6 +296,9 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		}
 		one.Targets = one.Targets[:len(pacers)]
 		back.add(&one)
+		if kept += one.Kept; !one.More {
+			kept = 0
+		}
 		if !one.More && (len(plan.steps) == 1 && !plan.leaves || !one.Known) { // each step of a share may have a part
 			break
 		}

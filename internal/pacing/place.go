@@ -51,6 +51,7 @@ type source struct {
 	window        int64
 	permit        int64 // its number; a number below log.first() is not in the log and delays nothing
 	run           int   // the index of the run that holds the permit
+	looked        int   // the work of the latest room: strands, for each window that room looked at
 	ends, begins  walk  // over the windows with slots ahead; see room
 }
 
@@ -95,9 +96,11 @@ func (s *source) opens() Time {
 // room returns how many permits the limit allows at t, as far as the source's run shows, or 0 and a later slot.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
+		s.looked = 0
 		return s.roomAfter(t, 0)
 	}
 	ahead := &s.log.Ahead
+	s.looked = len(*ahead)
 	permits, opens = s.roomAfter(t, ahead.through(t))
 	first := ahead.after(t)
 	if permits == 0 || first >= t+Time(s.window) {
@@ -114,6 +117,7 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	ends.begin(*ahead, t)
 	begins.begin(*ahead, t-Time(s.window))
 	for c := first; c < t+Time(s.window); c = ends.next() {
+		s.looked += len(*ahead)
 		if looks++; looks > MostWindows {
 			return 0, opens
 		}
@@ -193,6 +197,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 			at, target = newest, t
 		}
 	}
+	work := 0
 	for looks, moved := 0, true; moved; looks++ {
 		moved = false
 		for i := range p.sources {
@@ -200,21 +205,26 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 			if of >= 0 && of != s.target {
 				continue
 			}
-			if _, opens := s.room(at); opens > at {
+			_, opens := s.room(at)
+			if work += s.looked; opens > at {
 				at, target, limit = opens, s.target, s.limit
 				moved = ahead
 			}
 		}
-		if moved && looks == MostLooks { // a slot that was found is checked, and the one behind all is not yet
+		if moved && (looks == MostLooks || work > MostWork) { // a slot that was found is checked, and the one behind all is not yet
 			at = max(at, p.behindAll())
 		}
 	}
 	return at, target, limit
 }
 
-// MostLooks bounds the search for room between slots ahead. A permit that finds none in so many steps stands behind
-// them.
-const MostLooks = 500
+// MostLooks and MostWork bound the search for room between slots ahead. A permit that finds none in so many steps, or
+// with more work, stands behind them. The work of a step is, for each limit, the number of strands for each window that
+// the limit looks at.
+const (
+	MostLooks = 500
+	MostWork  = 30_000
+)
 
 // MostWindows is the number of windows with slots ahead that a limit looks at for one slot. In more of them, it
 // counts all their slots ahead as if they had the slot.

@@ -97,7 +97,7 @@ const (
 
 // Return removes the slots, which are in order, from the log, as far as the log has them, and returns how many it
 // removed. From the first one on, the line becomes slots ahead, so that later permits get the room. Slots that
-// MostAhead strands cannot hold stay in the line, and so do slots that Merge may have moved: all up to the last slot
+// MostReturned strands cannot hold stay in the line, and so do slots that Merge may have moved: all up to the last slot
 // of several permits, unless the limits are Exact. Slots that the log has dropped, and that the limits could see again,
 // count at its oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
@@ -116,7 +116,7 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	ahead, _, more := removeAll(l.Ahead, unfound, MostAhead, true)
 	if n > 0 {
 		first := len(left)
-		for first > 0 && len(left)-first < MostAhead-len(ahead) && left[first-1].moves(exact) {
+		for first > 0 && len(left)-first < MostReturned-len(ahead) && left[first-1].moves(exact) {
 			first--
 		}
 		if len(before.Runs)+first > MostLine {
@@ -170,7 +170,7 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	}
 	left, unfound, n := removeAll(line, slots, 2*MostAhead, true)
 	ahead, _, more := removeAll(l.Ahead, unfound, MostAhead, true)
-	if n == 0 || len(left)+len(ahead) > MostAhead {
+	if n == 0 || len(left)+len(ahead) > MostReturned {
 		return false
 	}
 	l.Runs, l.Total, l.Ahead = before.Runs, before.Total, append(left, ahead...)

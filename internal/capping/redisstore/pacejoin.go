@@ -57,6 +57,7 @@ func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }
 // jointKey returns the properties that combined requests must share, as text.
 func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
+	key = append(key, ask.Group()...)
 	if hasID(ask) {
 		key = append(key, 1)
 	}

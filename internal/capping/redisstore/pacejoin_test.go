@@ -150,7 +150,7 @@ func TestWhatDoesNotJoin(t *testing.T) {
 	require.Equal(t, jointKey(plain), jointKey(make1(func(a *pacing.Ask) { a.Permits = 7 })))
 	for _, change := range []func(*pacing.Ask){
 		func(a *pacing.Ask) { a.MaxWait = 1 }, func(a *pacing.Ask) { a.Targets[0].Pacer = "q" },
-		func(a *pacing.Ask) { a.Request[3] = 1 },
+		func(a *pacing.Ask) { a.Request[3] = 1 }, func(a *pacing.Ask) { a.Targets[0].Group = "g" },
 		func(a *pacing.Ask) { a.Targets[0].Message = "0b" },
 		func(a *pacing.Ask) { a.Targets[0].Limits[0].Max++ }, func(a *pacing.Ask) { a.Targets[0].Limits[0].Window++ },
 		func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },

@@ -47,6 +47,7 @@ func constants(k Keyspace) map[string]string {
 		"SHORT_2": int64(shortBytes + 2*cursorSize), "CHUNK": chunkRuns,
 		"CURSOR": int64(cursorSize), "COPIED": copiedRuns, "NO_COPIES": noCopies, "COPIES": copiedRuns * pacing.RunSize,
 		"AHEAD_FORMAT": aheadFormat, "STRAND": pacing.StrandSize, "MOST_AHEAD": pacing.MostAhead, "NO_SLOT": 1 << 53,
+		"MOST_RETURNED": pacing.MostReturned, "MOST_WORK": pacing.MostWork,
 		"MOST_LOOKS": pacing.MostLooks, "MOST_WINDOWS": pacing.MostWindows, "ALIGN_SHARE": pacing.AlignShare,
 		"LOOK": lookRuns, "HISTORY": keptRuns, "FULL": fullRuns, "PACE_WORK": paceWork,
 		"REMEMBER":   pacing.RememberFor.Milliseconds(),

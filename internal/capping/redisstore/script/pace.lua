@@ -354,10 +354,13 @@ local function room_after(s, t, ahead)
   return room(s, t, through), t
 end
 
--- room_at returns how many permits the limit allows at t at least, or 0 and a later slot.
+-- room_at returns how many permits the limit allows at t at least, or 0 and a later slot. Its work is that of
+-- pacing.source.looked.
 local function room_at(s, t)
   local log = s.log
-  if #log.ahead == 0 then return room_after(s, t, 0) end
+  local strands = #log.ahead
+  s.looked = strands
+  if strands == 0 then return room_after(s, t, 0) end
   local permits, opens = room_after(s, t, ahead_through(log, t))
   local first = ahead_after(log, t)
   if permits == 0 or first >= t + s.window then return permits, opens end
@@ -366,6 +369,7 @@ local function room_at(s, t)
   local full, looks = t, 0
   while first < t + s.window do -- the windows that end with later slots
     looks = looks + 1
+    s.looked = s.looked + strands
     if looks > ${MOST_WINDOWS} then return 0, math.max(opens, later) end
     local n = room_after(s, first, ahead_through(log, first))
     if n == 0 then full = first end
@@ -395,7 +399,7 @@ for t = 1, count do
     max, window, at = scan('>I3I6', asked, at)
     if max < 1 or window < 1 then return redis.error_reply('BADARG limit of target ' .. t) end
     sources[#sources + 1] = {
-      log = log, target = t - 1, limit = l - 1, max = max, window = window, run = 0, stop = 0, opens = 0, permit = 0, begins = 0,
+      log = log, target = t - 1, limit = l - 1, max = max, window = window, run = 0, stop = 0, opens = 0, permit = 0, begins = 0, looked = 0,
       at = 0, every = 0, burst = 0, first = 0,
     }
   end
@@ -517,22 +521,23 @@ local function earliest(from, only)
   for t = 1, count do
     if (not only or only == t) and logs[t].newest > at then at, target = logs[t].newest, t - 1 end
   end
-  local looks, moved = 0, true
+  local looks, moved, work = 0, true, 0
   while moved do
     moved = false
     for i = 1, #sources do
       local source = sources[i]
       if not only or only == source.target + 1 then
         local _, opens = room_at(source, at)
+        work = work + source.looked
         if opens > at then at, target, limit, moved = opens, source.target, source.limit, gaps end
       end
     end
-    if moved and looks == ${MOST_LOOKS} then
+    if moved and (looks == ${MOST_LOOKS} or work > ${MOST_WORK}) then
       for t = 1, count do at = math.max(at, latest(logs[t])) end
     end
     looks = looks + 1
   end
-  searches = searches + looks
+  searches = searches + looks + work / 200
   return at, target, limit
 end
 

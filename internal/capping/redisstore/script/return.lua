@@ -219,7 +219,7 @@ local function give(log, exact, sees, window)
   if apart then
     local left, unfound, removed = remove_all(line, back, 2 * ${MOST_AHEAD}, true)
     local ahead, _, further = remove_all(log.ahead, unfound, ${MOST_AHEAD}, true)
-    if removed > 0 and #left + #ahead <= ${MOST_AHEAD} then
+    if removed > 0 and #left + #ahead <= ${MOST_RETURNED} then
       for _, s in ipairs(ahead) do left[#left + 1] = s end
       log.text, log.runs, log.total, log.start, log.ahead = before, kept_runs, kept_total, start, left
       return removed + further
@@ -230,7 +230,7 @@ local function give(log, exact, sees, window)
   local ahead, _, further = remove_all(log.ahead, unfound, ${MOST_AHEAD}, true)
   if removed > 0 then
     local stay = #left
-    while stay > 0 and #left - stay < ${MOST_AHEAD} - #ahead and moves(left[stay], exact) do stay = stay - 1 end
+    while stay > 0 and #left - stay < ${MOST_RETURNED} - #ahead and moves(left[stay], exact) do stay = stay - 1 end
     if kept_runs + stay > ${MOST_LINE} then return 0 end
     local packed = {before}
     for i = 1, stay do

@@ -1,0 +1,99 @@
+package pacing_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+)
+
+// slowStore answers each call after a second.
+type slowStore struct{ *pacingtest.Memory }
+
+func (s slowStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	time.Sleep(time.Second)
+	return s.Memory.TakePermits(ctx, ask)
+}
+
+// A repetition that comes while the call is still asking gets the whole grant. The call of a share asks in three steps.
+func TestARepetitionWaitsForTheCallUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := pacing.New(slowStore{pacingtest.NewMemory(time.Now)}, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e",
+			Rate: pacing.Rate{Permits: 200, Per: time.Second}, MaxWait: 5 * time.Second,
+			Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
+		call := pacing.Call{Pacers: []string{"e"}, Permits: 30, MaxWait: 3 * time.Second, Share: "otp", RequestID: "x"}
+		answers := make([]*pacing.Answer, 8)
+		var all sync.WaitGroup
+		for i := range answers {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 500 * time.Millisecond)
+				answer, err := p.Take(t.Context(), &call)
+				assert.NoError(t, err)
+				answers[i] = answer
+			})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		time.Sleep(100 * time.Millisecond)
+		_, err := p.Take(ctx, &call)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "its time was up before the call ended")
+		other := call
+		other.RequestID, other.Share, other.Permits = "y", "", 1
+		began := time.Now()
+		_, err = p.Take(t.Context(), &other)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 4*time.Second, "another request waits for nobody")
+		all.Wait()
+		replayed := 0
+		for _, answer := range answers {
+			require.Equal(t, 30, answer.Granted)
+			if answer.Replayed {
+				replayed++
+			}
+		}
+		require.Equal(t, 7, replayed)
+	})
+}
+
+// The used permits of a call stay, whichever step gave them, and in whatever order their slots are.
+func TestUsedPermitsOfSeveralStepsStay(t *testing.T) {
+	t.Parallel()
+	clock := time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)
+	store := pacingtest.NewMemory(func() time.Time { return clock })
+	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e", MaxWait: 5 * time.Second,
+		Rate: pacing.Rate{Permits: 200, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
+	p.SetClock(func() time.Time { return clock })
+	slots := func(a *pacing.Answer) (slots []pacing.Time) {
+		for _, run := range a.Runs {
+			for k := range run.Permits {
+				slots = append(slots, a.At.Add(run.WaitOf(k)))
+			}
+		}
+		return slots
+	}
+	for used := range 31 {
+		call := &pacing.Call{Pacers: []string{"e"}, Permits: 30, MaxWait: 3 * time.Second, Share: "otp",
+			RequestID: string(rune('a' + used))}
+		first, err := p.Take(t.Context(), call)
+		require.NoError(t, err)
+		require.Equal(t, 30, first.Granted)
+		back, err := p.Return(t.Context(), call, used)
+		require.NoError(t, err)
+		again, err := p.Take(t.Context(), call)
+		require.NoError(t, err)
+		require.Equal(t, 30-back.Permits, again.Granted)
+		require.Subset(t, slots(again), slots(first)[:used], "used %d", used)
+		if used == 0 {
+			require.LessOrEqual(t, again.Granted, 1, "the slot of now has passed")
+		}
+		clock = clock.Add(10 * time.Second)
+	}
+}
