@@ -51,7 +51,7 @@ arithmetic_packages() { quick_packages | grep -xE '\./internal/(audience|bitmap|
 # The longest tests of these packages that use one goroutine: make storms does not repeat them.
 one_goroutine='ReturnRemovesTheSlots|PlaceIsTheRule|LossesDoNotAddUp|MergeMovesLater|ReturnFromAMergedLog'
 one_goroutine+='|ASearchForRoomEndsAtItsBound|MemoryShares|MemoryOnAClock|MemoryWaits|MixesOfPacers|ASharedPacerGivesOutItsRate'
-one_goroutine+='|KeysFarApartAreFound|EveryArrayIsSearched|WordsOfCodes|EncodesLikeRoaring|JudgeByTheStoreSuite'
+one_goroutine+='|CallersBite|KeysFarApartAreFound|EveryArrayIsSearched|WordsOfCodes|EncodesLikeRoaring|JudgeByTheStoreSuite'
 
 # Files with storms, from which make storms, make test and their own test take which tests are which.
 storm_files() { grep -rlE --include='*_test.go' '^//go:build .*\bstorms\b' cmd internal lookup scripts | sort; }

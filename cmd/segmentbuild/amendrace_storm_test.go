@@ -9,9 +9,6 @@ import (
 	"capper/internal/objects/objectstest"
 )
 
-// racesEach is the number of races on each of the three locations, about a hundred in all.
-const racesEach = 34
-
 func TestABuildAndAnAmendLoseNothingInAHundredRaces(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, name string, _ objects.Location) {
@@ -21,7 +18,7 @@ func TestABuildAndAnAmendLoseNothingInAHundredRaces(t *testing.T) {
 
 func TestManyAmendsAnswerLikeABuild(t *testing.T) {
 	t.Parallel()
-	compareAmends(t, 40)
+	compareAmends(t, amendsCompared)
 }
 
 // Ids of another kind make the same steps, each of which takes longer.
