@@ -14,10 +14,10 @@ import (
 // A call names pacers of one group, and asks the store for targets of this group alone.
 func TestPacersOfACallAreOfOneGroup(t *testing.T) {
 	t.Parallel()
-	rate := pacing.Rate{Permits: 100, Per: time.Second}
+	rate, otp := pacing.Rate{Permits: 100, Per: time.Second}, []pacing.Share{{Name: "otp", Percent: 20}}
 	store := &groups{Memory: pacingtest.NewMemory(time.Now)}
 	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{
-		{Name: "a", Rate: rate, Group: "sms"}, {Name: "b", Rate: rate, Shares: []pacing.Share{{Name: "otp", Percent: 20}},
+		{Name: "a", Rate: rate, Group: "sms"}, {Name: "b", Rate: rate, Shares: otp,
 			Group: "sms"},
 		{Name: "c", Rate: rate}, {Name: "d", Rate: rate, Group: "mail"}, {Name: "e", Rate: rate, Group: "sms"},
 	}})

@@ -211,7 +211,8 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 				moved = ahead
 			}
 		}
-		if moved && (looks == MostLooks || work > MostWork) { // a slot that was found is checked, and the one behind all is not yet
+		// A slot that was found is checked, and the one behind all is not yet.
+		if moved && (looks == MostLooks || work > MostWork) {
 			at = max(at, p.behindAll())
 		}
 	}

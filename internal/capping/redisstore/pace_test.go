@@ -169,6 +169,7 @@ func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 				again := take(t, s, one)
 				require.True(t, again.Replayed, "seed %d", seed)
 				require.Equal(t, slotsOfGrant(&own), slotsOfGrant(&again), "seed %d", seed)
+				requireSameRuns(t, runsOf(&own), &own, &again)
 				require.Equal(t, own.More, again.More, "seed %d", seed)
 			}
 			if grant.Granted > 0 {
@@ -177,6 +178,16 @@ func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 			}
 		}
 	}
+}
+
+// requireSameRuns requires the runs of a grant to be those of its repetition.
+func requireSameRuns(t *testing.T, runs []pacing.WaitRun, first, again *pacing.Grant) {
+	t.Helper()
+	later := again.At.Sub(first.At)
+	for i := range runs {
+		runs[i].Wait -= later
+	}
+	require.Equal(t, runs, again.Runs)
 }
 
 // Callers with ids that take permits at the same time get each permit once, also when they repeat their requests.

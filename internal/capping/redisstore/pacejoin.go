@@ -185,10 +185,29 @@ func (j *joints) takeFor(members []*member) {
 	rest := shares{grant}
 	for _, m := range members {
 		if m.err = err; err == nil {
-			m.grant = rest.share(m.ask.Permits)
+			if m.grant = rest.share(m.ask.Permits); joined != nil {
+				m.grant.Runs = runsOf(&m.grant)
+			}
 		}
 		close(m.done)
 	}
+}
+
+// runsOf returns the runs of the grant as the script remembers them, so that a repetition gets the same runs.
+func runsOf(grant *pacing.Grant) []pacing.WaitRun {
+	var log pacing.Log
+	for i := range grant.Runs {
+		run := &grant.Runs[i]
+		for k := 0; k < run.Permits; {
+			n := run.Permits - k
+			if run.Every > 0 {
+				n = min(n, run.Burst)
+			}
+			log.Append(grant.At.Add(run.WaitOf(k)), 0, int64(n), int64(n))
+			k += n
+		}
+	}
+	return log.WaitRuns(grant.At)
 }
 
 func asksOf(members []*member) (asks []*pacing.Ask) {

@@ -195,8 +195,12 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 				o.fault("a slot at %d after one at %d, granted at %d", at, latest, grant.At)
 			}
 			latest = max(latest, at)
-			points = append(points, point{at: at, permits: n, granted: grant.At, order: o.added})
 			total, left = total+n, left-n
+			if last := len(points) - 1; last >= 0 && points[last].at == at { // the slot goes on in the next run
+				points[last].permits += n
+				continue
+			}
+			points = append(points, point{at: at, permits: n, granted: grant.At, order: o.added})
 		}
 	}
 	if total != grant.Granted || total > ask.Permits {
