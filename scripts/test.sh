@@ -39,8 +39,7 @@ sequential_packages() {
 # Further packages whose own code starts no goroutine: what tests of them start is a program, a chart, a measurement
 # or a package with tests of its own.
 plain_packages() {
-  printf './internal/%s\n' architecture console/browsertest deploytest/alerts deploytest/charts deploytest/compose \
-    pressure version yamltree
+  printf './internal/%s\n' architecture deploytest/alerts deploytest/charts deploytest/compose pressure version yamltree
   printf './scripts/%s\n' sbom scale
 }
 
@@ -124,11 +123,11 @@ case ${1:-} in
     ;;
   '')
     plainly=$(sequential_packages; arithmetic_packages; plain_packages)
-    plain go test -p 3 -vet=off -ldflags='-s -w' -exec 'env -u GOGC' $(first $waiting internal/console/browsertest <<<"$plainly")
+    plain go test -p 3 -vet=off -ldflags='-s -w' -exec 'env -u GOGC' $(first $waiting <<<"$plainly")
     (cd client && race ./...) # a module of its own
     module=$(go list -m)
     race -p 3 $(go list ./... | sed "s|^$module|.|" | grep -vxF "$plainly" |
-      first internal/capping/redisstore cmd/capper internal/segments/ingest \
+      first internal/capping/redisstore cmd/capper internal/console/browsertest internal/segments/ingest \
         internal/server internal/segments/publish internal/capping/pebblestore cmd/segmentbuild)
     ;;
   *) race -tags storms "$@" ;;
