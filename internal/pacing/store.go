@@ -54,6 +54,9 @@ type Ask struct {
 	// Continues says that the request continues an earlier one that is remembered with Grant.More. The request
 	// is remembered even without a grant, so that a repetition gets nothing either.
 	Continues bool
+	// Stepwise says that the request asks in several steps. A store must not go on with such an ask after its caller
+	// has gone, because a repetition may have found the next step not remembered.
+	Stepwise bool
 }
 
 // Request is a hash of a client and its request id, 16 bytes. The zero value means no request.

@@ -48,8 +48,11 @@ type joints struct {
 }
 
 // joins reports whether the request may be combined with others. A request for no permits takes none, and one that
-// continues another one is remembered in a form of its own.
-func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues }
+// continues another one is remembered in a form of its own. A combined call goes on after a caller has gone, so a
+// request with an id that asks in several steps is not combined.
+func joins(ask *pacing.Ask) bool {
+	return ask.Permits > 0 && !ask.Continues && !(ask.Stepwise && hasID(ask))
+}
 
 // hasID reports whether the store remembers the request.
 func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }

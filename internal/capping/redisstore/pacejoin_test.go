@@ -160,6 +160,8 @@ func TestWhatDoesNotJoin(t *testing.T) {
 	}
 	require.False(t, joins(make1(func(a *pacing.Ask) { a.Permits = 0 })))
 	require.False(t, joins(make1(func(a *pacing.Ask) { a.Continues = true })))
+	require.True(t, joins(make1(func(a *pacing.Ask) { a.Stepwise = true })))
+	require.False(t, joins(make1(func(a *pacing.Ask) { a.Stepwise, a.Request[3] = true, 1 })))
 }
 
 // idCalls is a store that remembers requests and knows no limits. Its first call waits.
