@@ -59,9 +59,13 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 // late takes back a later send, because stores with another clock cannot know that it is late.
 func patiently(config *Config) { config.AttemptTimeout = 30 * time.Second }
 
-// openTest opens a store; its user has the least rights unless the configuration names a user.
+// openTest opens a store; its user has the least rights unless the configuration names a user. A call without a
+// deadline has the time that a busy machine needs.
 func openTest(t testing.TB, config Config) *Store {
 	t.Helper()
+	if config.Timeout == 0 {
+		config.Timeout = testkit.Patience
+	}
 	if config.Username == "" && config.Password == "" {
 		config.Username, config.Password = leastUser, leastUser
 	}
