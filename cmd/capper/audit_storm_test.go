@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // answered is what was answered to the calls of a test: the message of each, and when.
@@ -25,6 +27,18 @@ func (a *answered) add(message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls[message] = time.Now()
+}
+
+// await waits until as many more calls are answered.
+func (a *answered) await(t *testing.T, more int) {
+	t.Helper()
+	count := func() int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.calls)
+	}
+	want := count() + more
+	testkit.Eventually(t, func() bool { return count() >= want })
 }
 
 // blast asks for batches of users from several goroutines until the service is gone, with a
@@ -51,6 +65,19 @@ func (a *answered) blast(p *process, name string) (wait func()) {
 	return callers.Wait
 }
 
+// flushedTwice waits until the service has flushed its audit twice: what was answered before flushed is on the disk.
+// The two flushes are a second apart.
+func (p *process) flushedTwice() (flushed time.Time, apart time.Duration) {
+	p.t.Helper()
+	next := func(last time.Time) time.Time {
+		testkit.Eventually(p.t, func() bool { return p.flushed().After(last) })
+		return p.flushed()
+	}
+	first := next(time.Now())
+	flushed = next(first)
+	return flushed, flushed.Sub(first)
+}
+
 // A service that is killed in the middle of blasts, three times, and its neighbour that writes the same
 // place: every call that was answered before the last flush is recorded, once, and no file is damaged.
 func TestKill9LosesLessThanASecondOfTheAudit(t *testing.T) {
@@ -71,7 +98,9 @@ func TestKill9LosesLessThanASecondOfTheAudit(t *testing.T) {
 		require.Less(t, life, 10, "flushes are %s apart", soonest)
 		p := serve(t, file)
 		wait := calls.blast(p, fmt.Sprint("life-", life))
-		flushed, apart := p.killAfterFlushes(time.Duration(life%3) * 300 * time.Millisecond)
+		flushed, apart := p.flushedTwice()
+		calls.await(t, life%3*100) // somewhere between two flushes
+		p.signal(syscall.SIGKILL)
 		killed[fmt.Sprint("life-", life)] = flushed
 		soonest = min(soonest, apart)
 		wait()

@@ -49,22 +49,6 @@ func recordedIn(t *testing.T, place string) map[string]int {
 	return found
 }
 
-// killAfterFlushes kills the service when it has flushed its audit twice, somewhere between two flushes: what
-// was answered before the last that it told of, at flushed, is on the disk. They are a second apart.
-func (p *process) killAfterFlushes(later time.Duration) (flushed time.Time, apart time.Duration) {
-	p.t.Helper()
-	began := time.Now()
-	next := func(last time.Time) time.Time {
-		require.Eventually(p.t, func() bool { return p.flushed().After(last) }, 2*time.Minute, 10*time.Millisecond)
-		return p.flushed()
-	}
-	first := next(began)
-	flushed = next(first)
-	<-time.After(later)
-	p.signal(syscall.SIGKILL)
-	return flushed, flushed.Sub(first)
-}
-
 // Each configuration that was in force lies in the audit before a record names it, and can be read.
 func TestAReloadIsInTheAudit(t *testing.T) {
 	t.Parallel()

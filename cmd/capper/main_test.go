@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"flag"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,24 +72,15 @@ func take(ts *testscript.TestScript, _ bool, args []string) {
 // ready is `ready LOG` of scripts: it waits until the service that writes the log is ready, and puts its
 // address into READY_URL.
 func ready(ts *testscript.TestScript, _ bool, args []string) {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	var url string
+	if !testkit.Poll(func() (ready bool) {
 		log, _ := os.ReadFile(ts.MkAbs(args[0])) // the shell makes it
-		m := listening.FindSubmatch(log)
-		if m == nil {
-			continue
-		}
-		url := "http://" + string(m[1])
-		response, err := http.Get(url + "/readyz")
-		if err != nil {
-			continue
-		}
-		response.Body.Close()
-		if response.StatusCode == http.StatusOK {
-			ts.Setenv("READY_URL", url)
-			return
-		}
+		url, ready = readyURL(string(log))
+		return ready
+	}) {
+		ts.Fatalf("no service is ready: %s", ts.ReadFile(args[0]))
 	}
-	ts.Fatalf("no service is ready: %s", ts.ReadFile(args[0]))
+	ts.Setenv("READY_URL", url)
 }
 
 // serveSets is a service with sets and an audit.

@@ -101,18 +101,24 @@ func (p *process) hasExited() bool {
 	}
 }
 
-func (p *process) ready() bool {
-	m := listening.FindStringSubmatch(p.log.String())
+func (p *process) ready() (ready bool) {
+	p.url, ready = readyURL(p.log.String())
+	return ready
+}
+
+// readyURL is where the service that writes the log listens, and whether it is ready.
+func readyURL(log string) (url string, ready bool) {
+	m := listening.FindStringSubmatch(log)
 	if m == nil {
-		return false
+		return "", false
 	}
-	p.url = "http://" + m[1]
-	response, err := http.Get(p.url + "/readyz")
+	url = "http://" + m[1]
+	response, err := http.Get(url + "/readyz")
 	if err != nil {
-		return false
+		return url, false
 	}
 	response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	return url, response.StatusCode == http.StatusOK
 }
 
 // signal sends the signal and, when it ends the process, waits for its end.

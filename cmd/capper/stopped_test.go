@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +31,7 @@ func TestCommandsEndAtTheFirstSignal(t *testing.T) {
 			t.Parallel()
 			pipe := filepath.Join(t.TempDir(), "pipe")
 			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-			cmd := exec.Command("capper", append(args, pipe)...)
+			cmd := exec.CommandContext(t.Context(), "capper", append(args, pipe)...)
 			cmd.Dir = t.TempDir()
 			var talk bytes.Buffer
 			cmd.Stderr = &talk
@@ -41,14 +40,9 @@ func TestCommandsEndAtTheFirstSignal(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			testkit.OpenWhenRead(t, pipe)
 			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-			select {
-			case err := <-ended:
-				require.EqualError(t, err, "exit status 1", "%s", talk.String())
-				require.Contains(t, talk.String(), "context canceled") // by itself, or by whoever lost patience with it
-			case <-time.After(30 * time.Second):
-				require.NoError(t, cmd.Process.Kill())
-				require.Fail(t, "it went on")
-			}
+			err := testkit.Receive(t, ended, "it went on")
+			require.EqualError(t, err, "exit status 1", "%s", talk.String())
+			require.Contains(t, talk.String(), "context canceled") // by itself, or by whoever lost patience with it
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +21,7 @@ func TestBuildEndsAtTheFirstSignal(t *testing.T) {
 	folder := t.TempDir()
 	pipe := filepath.Join(folder, "pipe.txt")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	cmd := exec.Command("segmentbuild", "build", "--to", filepath.Join(folder, "out"), "--segment", "vip="+pipe)
+	cmd := exec.CommandContext(t.Context(), "segmentbuild", "build", "--to", filepath.Join(folder, "out"), "--segment", "vip="+pipe)
 	var talk bytes.Buffer
 	cmd.Stderr = &talk
 	require.NoError(t, cmd.Start())
@@ -30,14 +29,9 @@ func TestBuildEndsAtTheFirstSignal(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	testkit.OpenWhenRead(t, pipe)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case err := <-ended:
-		require.EqualError(t, err, "exit status 1", "%s", talk.String())
-		require.Contains(t, talk.String(), "context canceled")
-	case <-time.After(30 * time.Second):
-		require.NoError(t, cmd.Process.Kill())
-		require.Fail(t, "it went on")
-	}
+	err := testkit.Receive(t, ended, "it went on")
+	require.EqualError(t, err, "exit status 1", "%s", talk.String())
+	require.Contains(t, talk.String(), "context canceled")
 }
 
 // A build file that took a machine down is refused as any other.

@@ -22,30 +22,37 @@ func Eventually(t testing.TB, condition func() bool, message ...any) {
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
+// Poll calls the condition until it holds, for code without a test to fail. It returns false after a very long time.
+func Poll(condition func() bool) bool {
+	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
 // FailsWith repeats a call, which must fail each time, until the error contains the text why. On a busy machine the
 // call may first fail with a time-out.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
-		err := call()
+	var err error
+	said := Poll(func() bool {
+		err = call()
 		require.Error(t, err)
-		if strings.Contains(err.Error(), why) {
-			return
-		}
-		require.True(t, time.Now().Before(deadline), "%v does not say %q", err, why)
-	}
+		return strings.Contains(err.Error(), why)
+	})
+	require.True(t, said, "%v does not say %q", err, why)
 }
 
 // InTime repeats the call while its only error is a time-out, because servers on a busy machine may answer late.
-func InTime(call func() error) error {
-	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
-		err := call()
-		late := err != nil && (strings.Contains(err.Error(), "deadline exceeded") || strings.Contains(err.Error(),
-			"i/o timeout"))
-		if !late || time.Now().After(deadline) {
-			return err
-		}
-	}
+func InTime(call func() error) (err error) {
+	Poll(func() bool {
+		err = call()
+		return err == nil || !strings.Contains(err.Error(), "deadline exceeded") &&
+			!strings.Contains(err.Error(), "i/o timeout")
+	})
+	return err
 }
 
 // NoLeaks returns the exit status of a package's tests, or 1 if the tests left goroutines behind.

@@ -283,11 +283,10 @@ func (u *uncountedTrial) lacksTheUncounted(t *testing.T) {
 
 // loaded repeats a command while its server loads the data set.
 func loaded(command func() error) (err error) {
-	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if err = command(); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
-			break
-		}
-	}
+	testkit.Poll(func() bool {
+		err = command()
+		return err == nil || !strings.HasPrefix(err.Error(), "LOADING ")
+	})
 	return err
 }
 

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -69,15 +70,17 @@ func publishThrough(t *testing.T, location string, cfg objects.S3Config, timeout
 func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 	t.Parallel()
 	const stalls = "it stalls"
-	for name, fault := range map[string]func(w http.ResponseWriter) bool{
-		"503":   func(w http.ResponseWriter) bool { return s3Error(w, 503, "SlowDown") },
-		"500":   func(w http.ResponseWriter) bool { return s3Error(w, 500, "InternalError") },
-		"429":   func(w http.ResponseWriter) bool { return s3Error(w, 429, "TooManyRequests") },
-		"409":   func(w http.ResponseWriter) bool { return s3Error(w, 409, "ConditionalRequestConflict") },
-		"reset": hangUp,
-		stalls: func(w http.ResponseWriter) bool {
-			<-time.After(400 * time.Millisecond) // twice what is allowed
-			return hangUp(w)
+	type response = http.ResponseWriter
+	for name, fault := range map[string]func(w response, r *http.Request) bool{
+		"503":   func(w response, _ *http.Request) bool { return s3Error(w, 503, "SlowDown") },
+		"500":   func(w response, _ *http.Request) bool { return s3Error(w, 500, "InternalError") },
+		"429":   func(w response, _ *http.Request) bool { return s3Error(w, 429, "TooManyRequests") },
+		"409":   func(w response, _ *http.Request) bool { return s3Error(w, 409, "ConditionalRequestConflict") },
+		"reset": func(w response, _ *http.Request) bool { return hangUp(w) },
+		stalls: func(_ response, r *http.Request) bool {
+			_, _ = io.Copy(io.Discard, r.Body) // only then does the server see that the caller has gone
+			<-r.Context().Done()
+			return true
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +91,7 @@ func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 				if r.Method == http.MethodPut {
 					n = &puts
 				}
-				return strings.HasSuffix(r.URL.Path, segments.CurrentKey) && n.Add(1) <= 4 && fault(w)
+				return strings.HasSuffix(r.URL.Path, segments.CurrentKey) && n.Add(1) <= 4 && fault(w, r)
 			})
 			location := "s3://" + s3test.Bucket(t) + "/prod"
 			cfg := objects.S3Config{Endpoint: endpoint, Patient: true, MaxPause: 50 * time.Millisecond,
