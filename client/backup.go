@@ -11,17 +11,7 @@ import (
 // not retry, and the bytes written before an error are useless. The archive itself shows whether it is complete; see
 // `capper backup`.
 func (c *Client) Backup(ctx context.Context, to io.Writer) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("/v1/backup").String(), nil)
-	if err != nil {
-		return err
-	}
-	if c.cfg.Header != nil {
-		c.cfg.Header(ctx, request.Header)
-	}
-	if c.cfg.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+c.cfg.Key)
-	}
-	response, err := c.cfg.HTTP.Do(request)
+	response, err := c.send(ctx, http.MethodPost, "/v1/backup", nil)
 	if err != nil {
 		return err
 	}

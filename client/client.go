@@ -120,23 +120,7 @@ func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method
 }
 
 func (c *Client) once(ctx context.Context, method, path string, body []byte, out any) error {
-	path, query, _ := strings.Cut(path, "?")
-	at := c.base.JoinPath(path)
-	at.RawQuery = query
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	if c.cfg.Header != nil {
-		c.cfg.Header(ctx, request.Header)
-	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if c.cfg.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+c.cfg.Key)
-	}
-	response, err := c.cfg.HTTP.Do(request)
+	response, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -159,6 +143,27 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 		return fmt.Errorf("decode the response to %s %s: %w", method, path, err)
 	}
 	return nil
+}
+
+// send sends a request. The caller closes the body of the response.
+func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	path, query, _ := strings.Cut(path, "?")
+	at := c.base.JoinPath(path)
+	at.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if c.cfg.Header != nil {
+		c.cfg.Header(ctx, request.Header)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.cfg.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.cfg.Key)
+	}
+	return c.cfg.HTTP.Do(request)
 }
 
 // file receives an answer as raw bytes.

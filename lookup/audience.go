@@ -2,7 +2,6 @@ package lookup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -49,22 +48,8 @@ func (e *ExpressionError) Error() string {
 }
 
 func newExpressionError(expression string, err error) *ExpressionError {
-	e := &ExpressionError{Expression: expression, err: err}
-	var syntax *audience.SyntaxError
-	var bound *audience.BoundError
-	var unknown *audience.UnknownError
-	var ambiguous *audience.AmbiguousError
-	switch {
-	case errors.As(err, &syntax):
-		e.Column = syntax.Column
-	case errors.As(err, &bound):
-		e.Column = bound.Column
-	case errors.As(err, &unknown):
-		e.Column, e.Nearest = unknown.Column, unknown.Nearest
-	case errors.As(err, &ambiguous):
-		e.Column = ambiguous.Column
-	}
-	return e
+	column, nearest := audience.Position(err)
+	return &ExpressionError{Expression: expression, Column: column, Nearest: nearest, err: err}
 }
 
 // Generation returns the name of the audience's generation.

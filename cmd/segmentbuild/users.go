@@ -77,7 +77,7 @@ func (u *Users) bounds() []uint64 {
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {
-		draw = scramble(at^u.Seed<<32) >> 32
+		draw = scatter(at^u.Seed<<32) >> 32
 	}
 	for i, end := range until {
 		if draw < end {
@@ -108,12 +108,4 @@ func gcd(a, b uint64) uint64 {
 		a, b = b, a%b
 	}
 	return a
-}
-
-// scramble is the finalizer of SplitMix64, https://prng.di.unimi.it/splitmix64.c.
-func scramble(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -1,6 +1,7 @@
 package audience
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,6 +45,26 @@ type AmbiguousError struct {
 func (e *AmbiguousError) Error() string {
 	return place(e.Column, e.Within) + fmt.Sprintf("%q is %s and also the name of a segment or set of generation %s",
 		e.Name, e.Also, e.Generation)
+}
+
+// Position returns the column that an error of Parse or Bind names, or 0 for the whole expression, and the nearest name to
+// an unknown one.
+func Position(err error) (column int, nearest string) {
+	var syntax *SyntaxError
+	var bound *BoundError
+	var unknown *UnknownError
+	var ambiguous *AmbiguousError
+	switch {
+	case errors.As(err, &syntax):
+		column = syntax.Column
+	case errors.As(err, &bound):
+		column = bound.Column
+	case errors.As(err, &unknown):
+		column, nearest = unknown.Column, unknown.Nearest
+	case errors.As(err, &ambiguous):
+		column = ambiguous.Column
+	}
+	return column, nearest
 }
 
 // place returns the beginning of an error message: the position of the name in the expression.

@@ -37,9 +37,6 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// Add adds 1 to the number of the id with this lower half.
-func (c *Counts) Add(low uint16) { c.add(int(low>>6), 1<<(low&63)) }
-
 // add adds 1 to the numbers of the ids in one of the 1,024 words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {

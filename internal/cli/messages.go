@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,11 +127,11 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	for i := range found.Messages {
 		m := &found.Messages[i]
 		row := []any{
-			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), sends(m, m.Allowed), sends(m, m.Released),
+			plain(m.MessageID), shown(m.Namespace), shown(m.Channel), sends(m, m.Allowed), sends(m, m.Released),
 			m.Asked, sum(m.Denied), m.Unavailable, seconds(m.LastCall),
 		}
 		if titled {
-			row = append([]any{dash(m.Title)}, row...)
+			row = append([]any{shown(m.Title)}, row...)
 		}
 		rows = append(rows, row)
 	}
@@ -164,7 +163,7 @@ func printMessage(on *terminal.Streams, m *api.Message) error {
 	if m.Title != "" {
 		title = ", " + plain(m.Title)
 	}
-	fmt.Fprintf(on.Out, "message %s%s, channel %s: %s\n", plain(m.MessageID), title, dash(m.Channel), when(m))
+	fmt.Fprintf(on.Out, "message %s%s, channel %s: %s\n", plain(m.MessageID), title, shown(m.Channel), when(m))
 	if m.FromAudit {
 		fmt.Fprintln(on.Out, "The store does not count this message: all numbers are of the audit.")
 	}
@@ -253,8 +252,6 @@ func calls(n int64) string {
 	}
 	return fmt.Sprintf("%d calls", n)
 }
-
-func dash(text string) string { return cmp.Or(text, "-") }
 
 // plain returns an id for the terminal. plain quotes ids with other characters than letters, digits and signs.
 func plain(id string) string {

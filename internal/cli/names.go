@@ -154,11 +154,7 @@ func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.G
 		scheme, err := keyOf(ctx, at)
 		return &segments.Generation{Scheme: scheme}, err
 	}
-	live, _, err := segments.ReadPointer(ctx, at, "")
-	if err != nil {
-		return nil, err
-	}
-	m, err := live.ReadManifest(ctx, at)
+	m, err := segments.ReadLiveManifest(ctx, at)
 	if err != nil {
 		return nil, err
 	}

@@ -235,11 +235,7 @@ func (c *PressureCommand) live(ctx context.Context, from *archive.Archive, cfg *
 }
 
 func liveGeneration(ctx context.Context, at objects.Source) (*segments.Generation, error) {
-	live, _, err := segments.ReadPointer(ctx, at, "")
-	if err != nil {
-		return nil, err
-	}
-	m, err := live.ReadManifest(ctx, at)
+	m, err := segments.ReadLiveManifest(ctx, at)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -60,12 +61,7 @@ func (s *Span) query() (archive.Query, error) {
 }
 
 // shown returns the text for a table cell, or a dash for an empty text.
-func shown(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func shown(text string) string { return cmp.Or(text, "-") }
 
 // caller returns the client of a call, and its key if the key has another id.
 func caller(client, key string) string {

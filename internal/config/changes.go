@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -105,9 +106,4 @@ func changes(section string, was, is map[string]string) (faults []yamltree.Fault
 	return faults
 }
 
-func given(text string) string {
-	if text == "" {
-		return "not given"
-	}
-	return text
-}
+func given(text string) string { return cmp.Or(text, "not given") }

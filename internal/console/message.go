@@ -246,7 +246,7 @@ func messageAnswers(m *api.Message) *frame.Table {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
 	}
 	add("asked", m.Asked)
-	add("allowed", m.Asked-denied(m)-m.Unavailable)
+	add("allowed", m.Asked-overall(m.Denied)-m.Unavailable)
 	add("of them again, by retries", m.Replayed)
 	for _, name := range mostFirst(m.Denied) {
 		add("denied by "+name, m.Denied[name])

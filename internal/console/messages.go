@@ -215,8 +215,8 @@ func listTable(messages []api.Message) *frame.Table {
 		row := []frame.Cell{
 			frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel)), frame.Text(orNone(m.Channel)),
 			frame.Text(orNone(m.Namespace)), frame.Count(m.Asked),
-			sendsCell(m, m.Allowed), sendsCell(m, m.Released), frame.Count(denied(m)), frame.Count(m.Unavailable),
-			frame.Time(m.LastCall),
+			sendsCell(m, m.Allowed), sendsCell(m, m.Released), frame.Count(overall(m.Denied)),
+			frame.Count(m.Unavailable), frame.Time(m.LastCall),
 		}
 		if titled {
 			title := row[0]
@@ -228,16 +228,11 @@ func listTable(messages []api.Message) *frame.Table {
 	return t
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
-}
+func orNone(text string) string { return cmp.Or(text, "none") }
 
-// denied returns the number of denials over all reasons.
-func denied(m *api.Message) (users int64) {
-	for _, n := range m.Denied {
+// overall returns the sum over all reasons.
+func overall(denied map[string]int64) (users int64) {
+	for _, n := range denied {
 		users += n
 	}
 	return users

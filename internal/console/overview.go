@@ -128,21 +128,13 @@ func (d *activity) add(hour *api.ActivityHour) {
 	}
 }
 
-// heldBackIn returns the number of denials over all reasons.
-func heldBackIn(hour *api.ActivityHour) (users int64) {
-	for _, n := range hour.Denied {
-		users += n
-	}
-	return users
-}
-
 // says describes the day in sentences.
 func (d *activity) says() string {
 	if d.sum.Asked == 0 {
 		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
 	}
 	text := fmt.Sprintf("%s allowed in the last 24 hours%s.", were(d.sum.Allowed, "send"), d.than())
-	if held := heldBackIn(&d.sum); held > 0 {
+	if held := overall(d.sum.Denied); held > 0 {
 		most := mostFirst(d.sum.Denied)[0]
 		text += fmt.Sprintf(" %s held back, %s by %s.", were(held, "user"),
 			percentOf(d.sum.Denied[most], held), heldBackBy(most))
@@ -178,7 +170,7 @@ func (d *activity) figures() []figure {
 	before := func(n int64) string { return frame.Count(n).Text + " a week before" }
 	list := []figure{
 		{frame.Count(d.sum.Allowed).Text, "sends allowed", before(d.allowed)},
-		{frame.Count(heldBackIn(&d.sum)).Text, "users held back", before(d.denied)},
+		{frame.Count(overall(d.sum.Denied)).Text, "users held back", before(d.denied)},
 		{frame.Count(d.sum.Replayed).Text, "users of retries, allowed before", ""},
 	}
 	if d.sum.Unavailable > 0 {
@@ -218,7 +210,7 @@ func (d *activity) hours() *frame.Picture {
 	allowed, denied := chart.Series{Name: "sends allowed"}, chart.Series{Name: "users held back"}
 	for i := range d.now {
 		allowed.Values = append(allowed.Values, float64(d.now[i].Allowed))
-		denied.Values = append(denied.Values, float64(heldBackIn(&d.now[i])))
+		denied.Values = append(denied.Values, float64(overall(d.now[i].Denied)))
 	}
 	return columns{"day", "The last 24 hours, by hour", d.labels(), []chart.Series{allowed, denied}}.picture()
 }
@@ -298,8 +290,8 @@ func (d *activity) table() *frame.Table {
 	for i := range d.now {
 		now, before := &d.now[i], &d.before[i]
 		t.Rows = append(t.Rows, []frame.Cell{frame.Clock(d.from.Add(time.Duration(i) * time.Hour)),
-			frame.Count(now.Asked), frame.Count(now.Allowed), frame.Count(heldBackIn(now)),
-			frame.Count(before.Allowed), frame.Count(heldBackIn(before))})
+			frame.Count(now.Asked), frame.Count(now.Allowed), frame.Count(overall(now.Denied)),
+			frame.Count(before.Allowed), frame.Count(overall(before.Denied))})
 	}
 	return t
 }

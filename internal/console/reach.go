@@ -20,7 +20,7 @@ func reachOf(m *api.Message) *reach {
 	if u := m.Users; u != nil {
 		return &reach{true, u.Asked, u.Allowed, u.Released, u.Unavailable, u.Denied, u.Suppressed}
 	}
-	return &reach{false, m.Asked, m.Asked - denied(m) - m.Unavailable, 0, m.Unavailable, m.Denied, m.Suppressed}
+	return &reach{false, m.Asked, m.Asked - overall(m.Denied) - m.Unavailable, 0, m.Unavailable, m.Denied, m.Suppressed}
 }
 
 const inAnswers = "in answers"

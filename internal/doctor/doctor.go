@@ -95,17 +95,6 @@ type Report struct {
 	Counts   map[result]int `json:"counts"`
 }
 
-// Worst returns the worst result of the report.
-func (r *Report) Worst() result {
-	order := []result{Failed, Warning, Skipped}
-	for _, result := range order {
-		if r.Counts[result] > 0 {
-			return result
-		}
-	}
-	return OK
-}
-
 // Run runs all checks in parallel, each with its time limit. Run returns when every check has ended or was abandoned.
 func Run(ctx context.Context, checks []check) *Report {
 	found := make([][]Finding, len(checks))

@@ -39,12 +39,4 @@ func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
 		{Check: "fine", Result: OK, Seen: "1 of 1"},
 	}, report.Findings)
 	require.Equal(t, map[result]int{OK: 2, Failed: 1, Warning: 1}, report.Counts)
-	require.Equal(t, Failed, report.Worst())
-}
-
-func TestWorst(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, OK, (&Report{Counts: map[result]int{OK: 3}}).Worst())
-	require.Equal(t, Skipped, (&Report{Counts: map[result]int{OK: 3, Skipped: 1}}).Worst())
-	require.Equal(t, Warning, (&Report{Counts: map[result]int{Skipped: 1, Warning: 1}}).Worst())
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,13 +22,13 @@ func (s *Subject) proc(name string) string {
 	if s.Process > 0 {
 		process = strconv.Itoa(s.Process)
 	}
-	text, _ := os.ReadFile(filepath.Join(orElse(s.Proc, "/proc"), process, name))
+	text, _ := os.ReadFile(filepath.Join(cmp.Or(s.Proc, "/proc"), process, name))
 	return string(text)
 }
 
 // noProcess reports whether the checked process does not exist, on a system that lists processes.
 func (s *Subject) noProcess() bool {
-	dir := orElse(s.Proc, "/proc")
+	dir := cmp.Or(s.Proc, "/proc")
 	if _, err := os.Stat(filepath.Join(dir, "self")); s.Process == 0 || err != nil {
 		return false
 	}
@@ -41,13 +42,6 @@ func absent(s *Subject) check {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
 			"capper), or leave it out", "the operating system limits of the service cannot be checked")
 	}}
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // whose returns a text that names the checked process.
@@ -193,7 +187,7 @@ func (s *Subject) memoryAllowed() (least int64, from string) {
 			least, from = kib<<10, machineMemory
 		}
 	}
-	root := orElse(s.Cgroups, "/sys/fs/cgroup")
+	root := cmp.Or(s.Cgroups, "/sys/fs/cgroup")
 	for line := range strings.Lines(s.proc("cgroup")) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) < 3 {
@@ -221,7 +215,7 @@ func (s *Subject) memoryAllowed() (least int64, from string) {
 }
 
 func (s *Subject) total() string {
-	text, _ := os.ReadFile(filepath.Join(orElse(s.Proc, "/proc"), "meminfo"))
+	text, _ := os.ReadFile(filepath.Join(cmp.Or(s.Proc, "/proc"), "meminfo"))
 	return string(text)
 }
 
@@ -235,7 +229,7 @@ func processors(s *Subject) check {
 				"threads take turns, and calls wait for those that do not run")
 			return
 		}
-		n.OK("", "%d processors, GOMAXPROCS %s", runtime.NumCPU(), orElse(given, "as Go finds it"))
+		n.OK("", "%d processors, GOMAXPROCS %s", runtime.NumCPU(), cmp.Or(given, "as Go finds it"))
 	}}
 }
 

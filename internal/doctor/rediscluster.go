@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (s *servers) judgeReplicas(n *notes, r *redisstore.Report) {
 				working++
 			} else if node.Facts != nil {
 				n.Warn(kind(node), "the connection to its "+
-					"master "+master.Addr+" is "+orElse(node.Facts["master_link_status"],
+					"master "+master.Addr+" is "+cmp.Or(node.Facts["master_link_status"],
 					"unknown"), "check its log and repl-backlog-size", "the replica lacks data of its master and "+
 					"confirms no writes")
 			}

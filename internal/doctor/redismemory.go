@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ const leastBacklog = 64 << 20
 // judgeReplication checks whether a replica can catch up after an interruption.
 func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	for _, master := range answering(r, true) {
-		backlog, err := strconv.ParseInt(orElse(master.Settings["repl-backlog-size"],
+		backlog, err := strconv.ParseInt(cmp.Or(master.Settings["repl-backlog-size"],
 			master.Facts["repl_backlog_size"]), 10, 64)
 		need := int64(leastBacklog)
 		if s.Users > 0 {

@@ -52,14 +52,12 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
 		return g, nil
 	}
-	r, err := NewRenumbering(g.Dictionary, later)
+	n, err := g.renumberedAs(later, nil)
 	if err != nil {
 		return nil, err
 	}
-	n := *g
-	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = nil, nil, nil, g, r
-	n.Bitmaps, n.Sets = eachBitmap(g.Bitmaps, r.Bitmap), eachBitmap(g.Sets, r.Bitmap)
-	return &n, nil
+	n.Dictionary = nil
+	return n, nil
 }
 
 // RenumberedName appends the id of a user by the user's number after RenumberedBy, or image:<16 hexadecimal digits> if

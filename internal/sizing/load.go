@@ -1,6 +1,7 @@
 package sizing
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,26 +54,19 @@ const (
 
 // WithDefaults replaces zero fields by their defaults.
 func (l Load) WithDefaults() Load {
-	orElse(&l.Sends, 5)
-	orElse(&l.Density, 1)
-	orElse(&l.Days, 7)
-	orElse(&l.Messages, 10)
-	orElse(&l.Blast, max(1, l.Users/10))
-	orElse(&l.Within, 10*time.Minute)
-	orElse(&l.Replicas, 2)
+	l.Sends = cmp.Or(l.Sends, 5)
+	l.Density = cmp.Or(l.Density, 1)
+	l.Days = cmp.Or(l.Days, 7)
+	l.Messages = cmp.Or(l.Messages, 10)
+	l.Blast = cmp.Or(l.Blast, max(1, l.Users/10))
+	l.Within = cmp.Or(l.Within, 10*time.Minute)
+	l.Replicas = cmp.Or(l.Replicas, 2)
 	l.Replicas = max(l.Replicas, 0)
-	orElse(&l.Instances, 2)
+	l.Instances = cmp.Or(l.Instances, 2)
 	if l.Shards == 0 {
 		l.Shards = l.LeastShards()
 	}
 	return l
-}
-
-func orElse[T comparable](field *T, otherwise T) {
-	var zero T
-	if *field == zero {
-		*field = otherwise
-	}
 }
 
 // Validate returns an error that names every invalid number of the load, with the rule and the value. The load must

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 
+	"capper/client/api"
 	"capper/internal/chart"
 )
 
@@ -63,7 +64,7 @@ func drawTable(t *Table, r *Result) (*picture, error) {
 				append(after.Values, float64(a))
 		}
 	}
-	list := map[string][]Row{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels,
+	list := map[string][]api.WhatIfRow{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels,
 		"By campaign": named(r.Campaigns)}[t.Title]
 	for i := range list {
 		add(list[i].Name, list[i].Before.Sends, list[i].After.Sends)
@@ -91,7 +92,7 @@ func drawTable(t *Table, r *Result) (*picture, error) {
 	})
 }
 
-func drawUsers(u Users) (*picture, error) {
+func drawUsers(u api.WhatIfUsers) (*picture, error) {
 	var labels []string
 	counts := chart.Series{Name: "users"}
 	for _, step := range u.By[:min(mostBars, len(u.By))] {

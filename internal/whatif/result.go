@@ -2,6 +2,8 @@ package whatif
 
 import (
 	"time"
+
+	"capper/client/api"
 )
 
 // Result is the result of a replay. Its JSON names are stable.
@@ -30,45 +32,35 @@ type Result struct {
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
 
-	Total     Row   `json:"total"`
-	Days      []Row `json:"days"` // in UTC, those without calls left out
-	Segments  []Row `json:"segments"`
-	Channels  []Row `json:"channels"`
-	Campaigns []Row `json:"campaigns"` // by how much they change, at most maxCampaigns
+	Total     api.WhatIfRow   `json:"total"`
+	Days      []api.WhatIfRow `json:"days"` // in UTC, those without calls left out
+	Segments  []api.WhatIfRow `json:"segments"`
+	Channels  []api.WhatIfRow `json:"channels"`
+	Campaigns []api.WhatIfRow `json:"campaigns"` // by how much they change, at most maxCampaigns
 
-	Limits []change `json:"limits"` // denials by limit, suppressed, holdout and quiet
-	Shadow []change `json:"shadow"` // users allowed whom a shadow limit would have denied
+	Limits []api.WhatIfChange `json:"limits"` // denials by limit, suppressed, holdout and quiet
+	Shadow []api.WhatIfChange `json:"shadow"` // users allowed whom a shadow limit would have denied
 
-	Users  Users  `json:"users"`
-	Memory memory `json:"memory"`
-}
-
-// Row is a name with the decisions that are counted under it.
-type Row struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"` // namespace of a campaign
-	Channel   string `json:"channel,omitempty"`   // channel of a campaign
-	Before    Counts `json:"before"`              // recorded numbers
-	After     Counts `json:"after"`               // under the other limits
-	Gained    int64  `json:"gained"`              // sends that only the other limits allow
-	Lost      int64  `json:"lost"`                // recorded sends that the other limits deny
+	Users  api.WhatIfUsers `json:"users"` // their sends are counted without released sends
+	Memory memory          `json:"memory"`
 }
 
 // newRow returns the row of a name.
-func newRow(name string, of *pair[Counts]) Row {
-	return Row{Name: name, Before: of.before, After: of.after, Gained: of.after.gained, Lost: of.after.lost}
+func newRow(name string, of *pair[Counts]) api.WhatIfRow {
+	return api.WhatIfRow{Name: name, Before: of.before.answer(), After: of.after.answer(), Gained: of.after.gained,
+		Lost: of.after.lost}
 }
 
-// Counts counts decisions.
+// Counts counts decisions; see api.WhatIfCounts.
 type Counts struct {
-	Sends    int64 `json:"sends"`    // recorded, each once
-	Replayed int64 `json:"replayed"` // allowed, and sent before
-	Denied   int64 `json:"denied"`   // answers: who asks thrice is denied thrice
-	Unjudged int64 `json:"unjudged"` // users of calls for which a set that the limits need is missing
-	Released int64 `json:"released"` // sends that were given back; not of segments
-
+	Sends, Replayed, Denied, Unjudged, Released int64
 	// Under the other limits: sends that the record lacks, and recorded sends that are missing.
 	gained, lost int64
+}
+
+func (c *Counts) answer() api.WhatIfCounts {
+	return api.WhatIfCounts{Sends: c.Sends, Replayed: c.Replayed, Denied: c.Denied, Unjudged: c.Unjudged,
+		Released: c.Released}
 }
 
 func (c *Counts) add(o Counts) {
@@ -79,30 +71,6 @@ func (c *Counts) add(o Counts) {
 	c.Released += o.Released
 	c.gained += o.gained
 	c.lost += o.lost
-}
-
-// change is a count before and after the change of limits.
-type change struct {
-	Name   string `json:"name"`
-	Before int64  `json:"before"`
-	After  int64  `json:"after"`
-}
-
-// Users counts the users of the counted calls. Their sends are counted without released sends.
-type Users struct {
-	Asked     int64 `json:"asked"`
-	Unchanged int64 `json:"unchanged"` // every decision is the same
-	More      int64 `json:"more"`      // would have got more
-	Less      int64 `json:"less"`      // would have got less
-	Moved     int64 `json:"moved"`     // would have got as many, but others, or at another time
-	// By counts users by the difference in their number of sends, ascending. Users without a difference are left out.
-	By []step `json:"by"`
-}
-
-// step is the number of users with the same difference in sends.
-type step struct {
-	More  int   `json:"more"` // below 0: less
-	Users int64 `json:"users"`
 }
 
 // memory is the memory of the replay at its end.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"capper/client/api"
 )
 
 // Table is a table of texts: a title, names of columns, and rows. Numbers are already formatted.
@@ -72,8 +74,8 @@ func Tables(r *Result, campaigns int) []Table {
 	return tables
 }
 
-func named(campaigns []Row) []Row {
-	list := make([]Row, len(campaigns))
+func named(campaigns []api.WhatIfRow) []api.WhatIfRow {
+	list := make([]api.WhatIfRow, len(campaigns))
 	for i, row := range campaigns {
 		list[i] = row
 		list[i].Name = campaignName(&row)
@@ -81,7 +83,7 @@ func named(campaigns []Row) []Row {
 	return list
 }
 
-func campaignName(row *Row) string {
+func campaignName(row *api.WhatIfRow) string {
 	name := row.Name
 	if row.Namespace != "" {
 		name = row.Namespace + "/" + name
@@ -92,7 +94,7 @@ func campaignName(row *Row) string {
 	return name
 }
 
-func rows(title, says, first string, list []Row) Table {
+func rows(title, says, first string, list []api.WhatIfRow) Table {
 	t := Table{Title: title, Says: says, Head: []string{first, "sends", "would be", "change", "lost", "gained",
 		"denied", "would be"}}
 	released := false
@@ -114,7 +116,7 @@ func rows(title, says, first string, list []Row) Table {
 	return t
 }
 
-func changesTable(title, says, first string, list []change) Table {
+func changesTable(title, says, first string, list []api.WhatIfChange) Table {
 	t := Table{Title: title, Says: says, Head: []string{first, "denied", "would be", "change"}}
 	if title == "Shadow limits" {
 		t.Head[1] = "users"
@@ -125,7 +127,7 @@ func changesTable(title, says, first string, list []change) Table {
 	return t
 }
 
-func users(u Users) Table {
+func users(u api.WhatIfUsers) Table {
 	t := Table{Title: "Users by what changes for them", Says: "Number of sends that a user would have received more " +
 		"or less in the whole period.", Head: []string{"sends", "users"}}
 	for _, step := range u.By {

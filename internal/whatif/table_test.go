@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
 )
 
 func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
@@ -21,10 +23,10 @@ func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
 
 func TestTablesShowTheSendsThatChange(t *testing.T) {
 	t.Parallel()
-	row := Row{Name: "vip", Before: Counts{Sends: 1227, Denied: 58}, After: Counts{Sends: 1269, Denied: 11},
+	row := api.WhatIfRow{Name: "vip", Before: api.WhatIfCounts{Sends: 1227, Denied: 58}, After: api.WhatIfCounts{Sends: 1269, Denied: 11},
 		Gained: 47, Lost: 5}
-	for _, table := range Tables(&Result{Calls: 1, Days: []Row{row}, Segments: []Row{row}, Channels: []Row{row},
-		Campaigns: []Row{row}}, 10) {
+	for _, table := range Tables(&Result{Calls: 1, Days: []api.WhatIfRow{row}, Segments: []api.WhatIfRow{row}, Channels: []api.WhatIfRow{row},
+		Campaigns: []api.WhatIfRow{row}}, 10) {
 		if len(table.Head) < 8 { // no sends
 			continue
 		}
@@ -35,7 +37,7 @@ func TestTablesShowTheSendsThatChange(t *testing.T) {
 	}
 	released := row
 	released.After.Released = 3
-	table := Tables(&Result{Calls: 1, Days: []Row{released}}, 10)[0]
+	table := Tables(&Result{Calls: 1, Days: []api.WhatIfRow{released}}, 10)[0]
 	require.Equal(t, []string{"released", "would be"}, table.Head[8:])
 	require.Equal(t, []string{"0", "3"}, table.Rows[0][8:])
 }

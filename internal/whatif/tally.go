@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
 )
@@ -210,7 +211,7 @@ func (t *tallies) result(e *engine) *Result {
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
 		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.sequences.Gaps(),
 		Total: newRow("total", &t.total),
-		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
+		Days:  []api.WhatIfRow{}, Segments: []api.WhatIfRow{}, Channels: []api.WhatIfRow{}, Campaigns: []api.WhatIfRow{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),
 	}
 	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
@@ -247,17 +248,17 @@ func (t *tallies) result(e *engine) *Result {
 const defaultName = "default"
 
 // byChange sorts campaigns by their change and then by their number of sends.
-func byChange(a, b Row) int {
-	change := func(r *Row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
+func byChange(a, b api.WhatIfRow) int {
+	change := func(r *api.WhatIfRow) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Channel, b.Channel))
 }
 
-func changes(m map[string]*pair[int64]) []change {
-	list := []change{}
+func changes(m map[string]*pair[int64]) []api.WhatIfChange {
+	list := []api.WhatIfChange{}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if c := m[name]; c.before != 0 || c.after != 0 {
-			list = append(list, change{name, c.before, c.after})
+			list = append(list, api.WhatIfChange{Name: name, Before: c.before, After: c.after})
 		}
 	}
 	return list
@@ -309,7 +310,7 @@ func (t *tallies) users(h *histories, r *Result) {
 		}
 	}
 	changed := int64(0)
-	r.Users.By = []step{}
+	r.Users.By = []api.WhatIfStep{}
 	for _, more := range slices.Sorted(maps.Keys(steps)) {
 		n := steps[more]
 		changed += n
@@ -322,7 +323,7 @@ func (t *tallies) users(h *histories, r *Result) {
 		default:
 			r.Users.Less += n
 		}
-		r.Users.By = append(r.Users.By, step{more, n})
+		r.Users.By = append(r.Users.By, api.WhatIfStep{More: more, Users: n})
 	}
 	r.Users.Unchanged = r.Users.Asked - changed
 	r.Memory = memory{Bytes: h.bytes + h.pendingBytes() + h.numbers.Bytes(), Users: known}

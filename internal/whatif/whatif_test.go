@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
@@ -514,16 +515,22 @@ func plain(rows map[string]*pair[Counts]) map[string]pair[Counts] {
 	return values
 }
 
+func countsOf(c api.WhatIfCounts) Counts {
+	return Counts{Sends: c.Sends, Replayed: c.Replayed, Denied: c.Denied, Unjudged: c.Unjudged, Released: c.Released}
+}
+
 func (h *history) compareRows(got *Result) {
 	rows := map[string]*pair[Counts]{}
-	put := func(kind string, list []Row) {
+	put := func(kind string, list []api.WhatIfRow) {
 		for _, row := range list {
-			if row.Before != (Counts{}) || row.After != (Counts{}) {
-				rows[kind+row.Name] = &pair[Counts]{row.Before, row.After}
+			counts := pair[Counts]{countsOf(row.Before), countsOf(row.After)}
+			counts.after.gained, counts.after.lost = row.Gained, row.Lost
+			if counts != (pair[Counts]{}) {
+				rows[kind+row.Name] = &counts
 			}
 		}
 	}
-	put("", []Row{got.Total})
+	put("", []api.WhatIfRow{got.Total})
 	put("day ", got.Days)
 	put("segment ", got.Segments)
 	numbers := map[string]capping.Channel{"none": 0, "": 0, "push": 1, "email": 2, "sms": 3}
@@ -541,7 +548,7 @@ func (h *history) compareRows(got *Result) {
 }
 
 func (h *history) compareUsers(got *Result) {
-	steps, want := map[int]int64{}, Users{By: []step{}, Asked: int64(len(h.want.asked))}
+	steps, want := map[int]int64{}, api.WhatIfUsers{By: []api.WhatIfStep{}, Asked: int64(len(h.want.asked))}
 	for user := range h.want.changed {
 		switch n := h.want.net[user]; {
 		case n > 0:
@@ -555,7 +562,7 @@ func (h *history) compareUsers(got *Result) {
 		}
 	}
 	for _, more := range slices.Sorted(maps.Keys(steps)) {
-		want.By = append(want.By, step{more, steps[more]})
+		want.By = append(want.By, api.WhatIfStep{More: more, Users: steps[more]})
 	}
 	want.Unchanged = want.Asked - want.More - want.Less - want.Moved
 	require.Equal(h.t, want, got.Users)

@@ -197,7 +197,7 @@ func TestTitlesAreKept(t *testing.T) {
 
 func sweepCounts(t *testing.T, s *Store) {
 	t.Helper()
-	next, err := s.sweepMessages(context.Background(), []byte{database.KeyMeta, 0xFF, 3})
+	next, err := s.sweepCounts(s.counts.Sweep)(context.Background(), []byte{database.KeyMeta, 0xFF, 3})
 	require.NoError(t, err)
 	require.Nil(t, next)
 }

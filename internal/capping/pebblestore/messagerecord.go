@@ -27,14 +27,19 @@ func (r *record) encode() ([]byte, error) {
 }
 
 func decodeRecord(value []byte) (*record, error) {
-	if len(value) == 0 || value[0] != recordVersion {
-		return nil, fmt.Errorf("campaign record of %d bytes does not have version %d", len(value), recordVersion)
+	return decodeVersioned[record](value, recordVersion, "campaign record")
+}
+
+// decodeVersioned decodes a stored value: the byte of its version, and JSON.
+func decodeVersioned[Value any](value []byte, version byte, what string) (*Value, error) {
+	if len(value) == 0 || value[0] != version {
+		return nil, fmt.Errorf("%s of %d bytes does not have version %d", what, len(value), version)
 	}
-	r := &record{}
-	if err := json.Unmarshal(value[1:], r); err != nil {
-		return nil, fmt.Errorf("decode campaign record: %w", err)
+	v := new(Value)
+	if err := json.Unmarshal(value[1:], v); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", what, err)
 	}
-	return r, nil
+	return v, nil
 }
 
 func (r *record) key(i id) messages.Key {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -33,14 +32,7 @@ func titleKey(t capping.Token) []byte { return append(slices.Clone(titlePrefix),
 const titleVersion = 1
 
 func decodeTitle(value []byte) (*title, error) {
-	if len(value) == 0 || value[0] != titleVersion {
-		return nil, fmt.Errorf("title of %d bytes does not have version %d", len(value), titleVersion)
-	}
-	t := &title{}
-	if err := json.Unmarshal(value[1:], t); err != nil {
-		return nil, fmt.Errorf("decode title: %w", err)
-	}
-	return t, nil
+	return decodeVersioned[title](value, titleVersion, "title")
 }
 
 // SetTitle replaces the title of the message; see messages.Store. The title becomes durable with the next sync.

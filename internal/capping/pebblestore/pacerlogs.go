@@ -31,25 +31,36 @@ func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 
 // TakePermits places the permits of the ask into the logs of its targets; see pacing.Store.
 func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	return changed(ctx, l, "take permits", ask, func(kept *pacing.Ask) (pacing.Grant, bool, error) {
+		grant, err := l.take(ctx, kept)
+		return grant, grant.Granted > 0, err
+	})
+}
+
+// changed makes a change for a checked copy of the ask. If the change has an effect, it is durable when changed
+// returns. This also holds for a repeated request, because its first call may not be durable yet.
+func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
+	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
+	var none, answer Answer
 	if err := ask.Check(); err != nil {
-		return pacing.Grant{}, fmt.Errorf("take permits: %w", err)
+		return none, fmt.Errorf("%s: %w", what, err)
 	}
 	kept := clone(ask) // the caller may stop waiting and reuse the ask
-	var grant pacing.Grant
 	err := l.db.Write(ctx, func() (err error) {
-		if grant, err = l.take(ctx, kept); err != nil || grant.Granted == 0 {
+		var effect bool
+		if answer, effect, err = change(kept); err != nil || !effect {
 			return err
 		}
-		return l.db.Sync(ctx) // also for a repeated request, whose first grant may not be durable yet
+		return l.db.Sync(ctx)
 	})
 	var reused *pacing.ReuseError
 	switch {
 	case errors.As(err, &reused):
-		return pacing.Grant{}, reused
+		return none, reused
 	case err != nil:
-		return pacing.Grant{}, fmt.Errorf("take permits: %w", err)
+		return none, fmt.Errorf("%s: %w", what, err)
 	}
-	return grant, nil
+	return answer, nil
 }
 
 func clone(ask *pacing.Ask) *pacing.Ask {

@@ -3,7 +3,6 @@ package pebblestore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/pacing"
@@ -11,25 +10,10 @@ import (
 
 // ReturnPermits gives back permits of a request; see pacing.Store.
 func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
-	if err := ask.Check(); err != nil {
-		return pacing.Returned{}, fmt.Errorf("give back permits: %w", err)
-	}
-	kept := clone(ask) // the caller may stop waiting and reuse the ask
-	var returned pacing.Returned
-	err := l.db.Write(ctx, func() (err error) {
-		if returned, err = l.giveBack(ctx, kept, used); err != nil || !returned.Known {
-			return err
-		}
-		return l.db.Sync(ctx) // also for a repeated call, whose first one may not be durable yet
+	return changed(ctx, l, "give back permits", ask, func(kept *pacing.Ask) (pacing.Returned, bool, error) {
+		returned, err := l.giveBack(ctx, kept, used)
+		return returned, returned.Known, err
 	})
-	var reused *pacing.ReuseError
-	switch {
-	case errors.As(err, &reused):
-		return pacing.Returned{}, reused
-	case err != nil:
-		return pacing.Returned{}, fmt.Errorf("give back permits: %w", err)
-	}
-	return returned, nil
 }
 
 // giveBack gives back permits and commits that without a sync.

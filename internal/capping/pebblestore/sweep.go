@@ -26,8 +26,8 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	sweeps := []*sweep{
 		{start: []byte{database.KeyLog}, step: s.sweepStep},
 		{start: pacersSweepFrom(), step: s.sweepPacers},
-		{start: messagesSweepFrom(), step: s.sweepMessages},
-		{start: titlePrefix, step: s.sweepTitles},
+		{start: messagesSweepFrom(), step: s.sweepCounts(s.counts.Sweep)},
+		{start: titlePrefix, step: s.sweepCounts(s.counts.SweepTitles)},
 	}
 	for {
 		select {
@@ -170,36 +170,25 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepMessages runs one step of the sweep over the counts of messages, which are kept as long as logs.
-func (s *Store) sweepMessages(ctx context.Context, from []byte) (next []byte, err error) {
-	now, err := s.db.Now()
-	if err != nil {
-		return nil, err
+// sweepCounts returns a step that sweeps the counts or the titles of messages, which are kept as long as logs.
+func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instant, keep time.Duration) ([]byte, error),
+) func(ctx context.Context, from []byte) (next []byte, err error) {
+	return func(ctx context.Context, from []byte) (next []byte, err error) {
+		now, err := s.db.Now()
+		if err != nil {
+			return nil, err
+		}
+		err = s.db.Rescue(ctx, func() error {
+			next, err = sweep(from, sweepKeys/10, now, s.countsKept(now)) // also removes each message's sends
+			return err
+		})
+		return next, err
 	}
-	err = s.db.Rescue(ctx, func() error {
-		// A step also removes each message's sends.
-		next, err = s.counts.Sweep(from, sweepKeys/10, now, s.countsKept(now))
-		return err
-	})
-	return next, err
 }
 
 // countsKept returns how long the counts of messages are kept after the last call.
 func (s *Store) countsKept(now capping.Instant) time.Duration {
 	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
-}
-
-// sweepTitles runs one step of the sweep over the titles of messages.
-func (s *Store) sweepTitles(ctx context.Context, from []byte) (next []byte, err error) {
-	now, err := s.db.Now()
-	if err != nil {
-		return nil, err
-	}
-	err = s.db.Rescue(ctx, func() error {
-		next, err = s.counts.SweepTitles(from, sweepKeys/10, now, s.countsKept(now))
-		return err
-	})
-	return next, err
 }
 
 // sweepPacers runs one step of the sweep over the logs of pacers and their requests.

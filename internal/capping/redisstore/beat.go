@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
 )
 
 const (
@@ -35,19 +36,9 @@ func (f *fleet) run() {
 			case <-f.top.Doubts():
 			}
 			f.beat(ctx)
-			pause(ctx, beatPause)
+			topology.Pause(ctx, beatPause)
 		}
 	})
-}
-
-// pause waits for the duration d or until the context ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func (f *fleet) close() {

@@ -72,7 +72,7 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 		if err == nil {
 			return nil
 		}
-		if pause(ctx, startPause); ctx.Err() != nil {
+		if topology.Pause(ctx, startPause); ctx.Err() != nil {
 			return err
 		}
 	}

@@ -40,25 +40,6 @@ func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, erro
 	return l, l.sort()
 }
 
-// ListUsers returns the ids of texts. The error names the first text that is no id, with its number from 1.
-func ListUsers(scheme *ids.Scheme, texts []string) (*UserList, error) {
-	l := &UserList{scheme: scheme}
-	block := format.NewBlock(nil, 1)
-	block.ReadAs(scheme, true)
-	for i, text := range texts {
-		if _, err := scheme.Parse([]byte(text)); err != nil {
-			return nil, fmt.Errorf("%d: %w", i+1, err)
-		}
-		if block.Add(int64(i+1), []byte(text), nil); len(block.Bad) > 0 {
-			return nil, fmt.Errorf("%d: %s", i+1, block.Bad[0].Reason)
-		}
-	}
-	s := &listSink{list: l}
-	s.add(block)
-	s.flush()
-	return l, l.sort()
-}
-
 func (l *UserList) isTable() bool { return false }
 
 func (l *UserList) newSink() (sink, format.Names) { return &listSink{list: l}, nil }

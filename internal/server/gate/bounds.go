@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"time"
 
 	"capper/client/api"
@@ -33,17 +34,17 @@ type Bounds struct {
 
 // WithDefaults returns the bounds with defaults in place of zero fields.
 func (b Bounds) WithDefaults() Bounds {
-	orDefault(&b.JSONUsers, api.MaxUserIDs)
-	orDefault(&b.BitmapUsers, api.MaxBitmapUsers)
-	orDefault(&b.BodyBytes, api.MaxBodyBytes)
-	orDefault(&b.InFlightUsers, 4_000_000)
-	orDefault(&b.InFlightBytes, max(512<<20, 4*b.BodyBytes))
-	orDefault(&b.AnswerBytes, 512<<20)
-	orDefault(&b.GzipRatio, 100)
-	orDefault(&b.MinRate, 64<<10)
-	orDefault(&b.Connections, 16_384)
+	b.JSONUsers = cmp.Or(b.JSONUsers, api.MaxUserIDs)
+	b.BitmapUsers = cmp.Or(b.BitmapUsers, api.MaxBitmapUsers)
+	b.BodyBytes = cmp.Or(b.BodyBytes, api.MaxBodyBytes)
+	b.InFlightUsers = cmp.Or(b.InFlightUsers, 4_000_000)
+	b.InFlightBytes = cmp.Or(b.InFlightBytes, max(512<<20, 4*b.BodyBytes))
+	b.AnswerBytes = cmp.Or(b.AnswerBytes, 512<<20)
+	b.GzipRatio = cmp.Or(b.GzipRatio, 100)
+	b.MinRate = cmp.Or(b.MinRate, 64<<10)
+	b.Connections = cmp.Or(b.Connections, 16_384)
 	b.PermitRecords = b.PermitRecords.WithDefaults()
-	orDefault(&b.CallTimeout, 5*time.Second)
+	b.CallTimeout = cmp.Or(b.CallTimeout, 5*time.Second)
 	return b
 }
 
@@ -54,13 +55,6 @@ const usersPerTimeout = 250_000
 // Timeout returns the time limit of a store call for the given number of users.
 func (b Bounds) Timeout(users int) time.Duration {
 	return b.CallTimeout + time.Duration(float64(users)/usersPerTimeout*float64(b.CallTimeout))
-}
-
-func orDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // SlowestBody returns the longest time that a body of the maximum size may take.

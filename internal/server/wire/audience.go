@@ -247,10 +247,6 @@ func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
 // evaluationFailure converts an error of the evaluation to a failure for the caller.
 func evaluationFailure(err error) error {
 	var refused *Failure
-	var syntax *audience.SyntaxError
-	var bound *audience.BoundError
-	var unknown *audience.UnknownError
-	var ambiguous *audience.AmbiguousError
 	switch {
 	case errors.As(err, &refused):
 		return refused
@@ -261,15 +257,6 @@ func evaluationFailure(err error) error {
 			"generation must be the same in every call")
 	}
 	f := Invalid("audience", "%s", err)
-	switch {
-	case errors.As(err, &syntax):
-		f.Column = syntax.Column
-	case errors.As(err, &bound):
-		f.Column = bound.Column
-	case errors.As(err, &unknown):
-		f.Column = unknown.Column
-	case errors.As(err, &ambiguous):
-		f.Column = ambiguous.Column
-	}
+	f.Column, _ = audience.Position(err)
 	return f
 }

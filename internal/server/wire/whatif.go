@@ -168,12 +168,14 @@ func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) 
 		Notes: append([]string{}, result.Notes...),
 		Calls: result.Calls, Asked: result.Asked, Judged: result.Judged, Decided: result.Decided,
 		Unavailable: result.Unavailable, Erased: result.Erased, Gaps: result.Gaps,
-		Total: whatIfRow(&result.Total), Days: whatIfRows(result.Days), Segments: whatIfRows(result.Segments),
-		Channels: whatIfRows(result.Channels), Campaigns: []api.WhatIfRow{},
-		Limits: []api.WhatIfChange{}, Shadow: []api.WhatIfChange{}, Users: whatIfUsers(&result.Users),
+		Total: result.Total, Days: append([]api.WhatIfRow{}, result.Days...),
+		Segments: append([]api.WhatIfRow{}, result.Segments...),
+		Channels: append([]api.WhatIfRow{}, result.Channels...), Campaigns: []api.WhatIfRow{},
+		Limits: append([]api.WhatIfChange{}, result.Limits...), Shadow: append([]api.WhatIfChange{}, result.Shadow...),
+		Users: result.Users,
 	}
-	for i := range result.Campaigns {
-		row := whatIfRow(&result.Campaigns[i])
+	answer.Users.By = append([]api.WhatIfStep{}, result.Users.By...)
+	for _, row := range result.Campaigns {
 		if len(answer.Campaigns) < r.Campaigns && (namespace == "" || row.Namespace == namespace) {
 			answer.Campaigns = append(answer.Campaigns, row)
 			continue
@@ -183,44 +185,11 @@ func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) 
 		}
 		addRow(answer.Others, &row)
 	}
-	for _, c := range result.Limits {
-		answer.Limits = append(answer.Limits, api.WhatIfChange(c))
-	}
-	for _, c := range result.Shadow {
-		answer.Shadow = append(answer.Shadow, api.WhatIfChange(c))
-	}
 	return answer
 }
 
 // othersName is the name of the row that sums all other campaigns.
 const othersName = "others"
-
-func whatIfUsers(u *whatif.Users) api.WhatIfUsers {
-	users := api.WhatIfUsers{Asked: u.Asked, Unchanged: u.Unchanged, More: u.More, Less: u.Less, Moved: u.Moved,
-		By: []api.WhatIfStep{}}
-	for _, step := range u.By {
-		users.By = append(users.By, api.WhatIfStep(step))
-	}
-	return users
-}
-
-func whatIfRows(rows []whatif.Row) []api.WhatIfRow {
-	list := make([]api.WhatIfRow, len(rows))
-	for i := range rows {
-		list[i] = whatIfRow(&rows[i])
-	}
-	return list
-}
-
-func whatIfRow(r *whatif.Row) api.WhatIfRow {
-	return api.WhatIfRow{Name: r.Name, Namespace: r.Namespace, Channel: r.Channel, Before: whatIfCounts(&r.Before),
-		After: whatIfCounts(&r.After), Gained: r.Gained, Lost: r.Lost}
-}
-
-func whatIfCounts(c *whatif.Counts) api.WhatIfCounts {
-	return api.WhatIfCounts{Sends: c.Sends, Replayed: c.Replayed, Denied: c.Denied, Unjudged: c.Unjudged,
-		Released: c.Released}
-}
 
 // addRow adds the numbers of a row to a sum.
 func addRow(to, row *api.WhatIfRow) {

@@ -43,9 +43,6 @@ func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	return v, err
 }
 
-// String returns the text of the version.
-func (v LiveVersion) String() string { return v.ID + v.Nonce + strconv.Itoa(v.Number) }
-
 // LiveMeta describes the packed records of a log.
 type LiveMeta struct {
 	Packs       int // how often the log was packed

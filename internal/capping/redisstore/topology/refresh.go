@@ -40,7 +40,7 @@ func (t *Topology) Run() {
 			if _, err := t.refresh(ctx); ctx.Err() == nil {
 				t.logRefresh(err)
 			}
-			pause(ctx, refreshPause)
+			Pause(ctx, refreshPause)
 		}
 	}()
 }
@@ -65,7 +65,8 @@ func (t *Topology) logRefresh(err error) {
 	t.logged = text
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// Pause waits for the duration d or until the context ends.
+func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
