@@ -12,7 +12,7 @@ import (
 type PermitsRequest struct {
 	Pacers  []string `json:"pacers"`             // 1 to MaxPacers configured pacers, each once
 	Permits int      `json:"permits"`            // 0 to MaxPermits; 0 only reads the state
-	MaxWait Wait     `json:"max_wait,omitempty"` // 0 to MaxWait; 0: only permits that may be used at once
+	MaxWait Wait     `json:"max_wait,omitempty"` // 0 to MaxWait; 0: only permits without a wait
 	// 1 to MaxRequestID bytes: a repeated id returns the same grant; "": none
 	RequestID string `json:"request_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message

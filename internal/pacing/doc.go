@@ -101,6 +101,22 @@
 // SoonWindow. After that it gets its part, whatever others ask, in each period or window. While a share is asked for
 // and takes less than its part, the rest of the part is lost. RunShares in package pacingtest has the figures.
 //
+// # Calls without a wait
+//
+// A call without a wait gets slots of the present moment. A slot that nobody may reserve is lost until the next call
+// comes, and a slow pacer would wait for the luck of its callers at a busy fast one. So a call that gets nothing at once
+// takes the next slot if that is near, is held until the slot is there, and then has no wait to tell.
+//
+//   - A call of one pacer with a rate is held for an interval, and 5 ms at most. A call of several pacers is held for
+//     5 ms and an interval of each pacer but the slowest one, and HeldFor at most. Without a rate, the interval is the
+//     shortest window divided by its Max. The LongestWait of each pacer is a bound, too.
+//   - So a call of more pacers reserves further ahead than its rivals at each of them, and gets the slot of the slowest.
+//   - A call for several permits is held only if it gets none at once, and then for the permits up to that slot: they
+//     all start when the answer comes.
+//   - A refused call is told to come back when it would be held.
+//
+// TestCallsWithoutAWaitShare measures that each pacer gives out its rate.
+//
 // # Waits of different length
 //
 // Calls with a longer wait fill a pacer up to this wait, so calls with a shorter one get nothing. Therefore those leave

@@ -61,7 +61,7 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 type Call struct {
 	Pacers  []string // names of pacers
 	Permits int
-	MaxWait time.Duration // the longest wait for a slot; each pacer's LongestWait bounds it
+	MaxWait time.Duration // the longest wait for a slot; each pacer's LongestWait bounds it. 0: the answer has no waits
 	// Client and RequestID identify the request. A call without RequestID is not remembered.
 	Client, RequestID string
 	// Message is a hash of the message id in hex digits; "" means no message id.
@@ -148,7 +148,11 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		return nil, err
 	}
 	t := &taking{Pacers: p, plan: plan, call: call, entry: entry}
-	if err := t.take(ctx); err != nil {
+	take := t.take
+	if call.MaxWait == 0 && call.Permits > 0 {
+		take = t.takeNow
+	}
+	if err := take(ctx); err != nil {
 		return nil, err
 	}
 	p.tellReach(ctx, plan)

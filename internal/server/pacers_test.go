@@ -93,10 +93,11 @@ func TestPermitsOfARate(t *testing.T) {
 		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1004,"pacers":[{"name":"carrier","queue_ms":1000,"next_ms":1004}]}`)
 	s.clock.Advance(1001 * time.Millisecond)
 	s.answers(`{"pacers":["carrier"],"permits":2}`, `
-		{"granted":0,"slots":[],"refused":2,
-		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":3,"pacers":[{"name":"carrier","queue_ms":0,"next_ms":3}]}`)
-	s.answers(`{"pacers":["carrier"],"permits":1,"max_wait":"3ms"}`, `
-		{"granted":1,"slots":[{"wait_ms":3,"permits":1}],"refused":0,"pacers":[{"name":"carrier","queue_ms":3,"next_ms":7}]}`)
+		{"granted":1,"slots":[{"wait_ms":0,"permits":1}],"refused":1,
+		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1,"pacers":[{"name":"carrier","queue_ms":0,"next_ms":4}]}`)
+	s.clock.Advance(3 * time.Millisecond) // for which the call was held
+	s.answers(`{"pacers":["carrier"],"permits":1,"max_wait":"4ms"}`, `
+		{"granted":1,"slots":[{"wait_ms":4,"permits":1}],"refused":0,"pacers":[{"name":"carrier","queue_ms":4,"next_ms":8}]}`)
 	got := s.permits(`{"pacers":["carrier"],"permits":100000,"max_wait":"24h"}`)
 	require.Equal(t, 7499, got.Granted, "30 s of the rate: the pacer's own max_wait bounds the call's")
 	s.answers(`{"pacers":["thirds"],"permits":2,"max_wait":"1s"}`, `
@@ -113,7 +114,7 @@ func TestPermitsOfSeveralPacersAreWhatAllOfThemGrant(t *testing.T) {
 		 "pacers":[{"name":"carrier","queue_ms":1196,"next_ms":1200},
 		           {"name":"campaign","per":"message","message_id":"promo-7","queue_ms":1196,"next_ms":60000,"used":300,"max":300,"window":"1m"}]}`)
 	s.answers(`{"message_id":"promo-8","permits":1,"pacers":["carrier","campaign"]}`, `
-		{"granted":0,"slots":[],"refused":1,"limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1200,
+		{"granted":0,"slots":[],"refused":1,"limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":1191,
 		 "pacers":[{"name":"carrier","queue_ms":1196,"next_ms":1200},
 		           {"name":"campaign","per":"message","message_id":"promo-8","queue_ms":0,"next_ms":0,"used":0,"max":300,"window":"1m"}]}`)
 	require.Equal(t, 100, s.permits(`{"message_id":"promo-8","permits":100,"pacers":["campaign"]}`).Granted,

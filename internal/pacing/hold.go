@@ -1,0 +1,112 @@
+package pacing
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// HeldFor is the longest time for which a call without a wait is held, and heldAlone for a call of one pacer: see Calls
+// without a wait in the package documentation.
+const (
+	HeldFor   = 50 * time.Millisecond
+	heldAlone = 5 * time.Millisecond
+)
+
+// leastRetry is the least wait that a refused call is told when it would be held at once.
+const leastRetry = time.Millisecond
+
+// takeNow performs the steps of a call without a wait. The call is held for a slot that is near. After refusals, the
+// answer tells when the call would be held for the next slot.
+func (t *taking) takeNow(ctx context.Context) error {
+	longest := t.heldFor()
+	if t.base.Permits == 1 { // one step finds a slot that is there and one that is near
+		t.waitFor(longest)
+	}
+	if err := t.take(ctx); err != nil {
+		return err
+	}
+	if next := t.answer.Next; t.base.Permits > 1 && t.answer.Granted == 0 && !t.answer.Replayed && next <= longest {
+		t.waitFor(next) // for the permits of one slot, because all of them start when the answer comes
+		if err := t.take(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.answer.hold(ctx, longest); err != nil {
+		return err
+	}
+	if t.answer.Refused > 0 {
+		next := t.answer.Next
+		t.answer.Next = max(min(next, leastRetry), next-longest)
+	}
+	return nil
+}
+
+// heldFor returns the longest time for which the call is held.
+func (t *taking) heldFor() time.Duration {
+	var slowest, all time.Duration
+	bound := HeldFor
+	pacers := t.answer.Pacers
+	for i := range pacers {
+		interval := pacers[i].interval()
+		slowest, all, bound = max(slowest, interval), all+interval, min(bound, pacers[i].LongestWait())
+	}
+	switch {
+	case len(pacers) > 1:
+		return min(all-slowest+heldAlone, bound)
+	case pacers[0].Rate.Permits > 0:
+		return min(slowest, heldAlone, bound)
+	}
+	return 0
+}
+
+// interval returns the interval of the pacer's rate or, without one, the mean distance of permits in its shortest
+// window.
+func (p *Pacer) interval() time.Duration {
+	if p.Rate.Permits > 0 {
+		return p.Rate.Interval()
+	}
+	shortest := slices.MinFunc(p.Limits, func(a, b Limit) int { return cmp.Compare(a.Window, b.Window) })
+	return shortest.Window / time.Duration(shortest.Max)
+}
+
+// waitFor makes the call ask for slots that are at most so far ahead.
+func (t *taking) waitFor(wait time.Duration) {
+	t.base.MaxWait = wait
+	t.setSteps()
+}
+
+// hold waits for the slots of the answer if they are near.
+func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
+	if len(a.Runs) == 0 {
+		return nil
+	}
+	last := &a.Runs[len(a.Runs)-1]
+	wait := last.WaitOf(last.Permits - 1)
+	if wait <= 0 || wait > longest { // a repetition of a call with a longer wait tells the waits
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	a.later(wait)
+	return nil
+}
+
+// later makes the waits of the answer relative to an instant that is so much later.
+func (a *Answer) later(passed time.Duration) {
+	a.At = a.At.Add(passed)
+	for i := range a.Runs {
+		a.Runs[i].Wait -= passed
+	}
+	a.Next = max(0, a.Next-passed)
+	for i := range a.States {
+		s := &a.States[i]
+		s.Queue, s.Next = max(0, s.Queue-passed), max(0, s.Next-passed)
+	}
+}
