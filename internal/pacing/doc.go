@@ -104,13 +104,14 @@
 // # Calls without a wait
 //
 // A call without a wait gets slots of the present moment. A slot that nobody may reserve is lost until the next call
-// comes, and a slow pacer would wait for the luck of its callers at a busy fast one. So a call that gets nothing at once
-// takes the next slot if that is near, is held until the slot is there, and then has no wait to tell.
+// comes, and a slow pacer would wait for the luck of its callers at a busy fast one. So a call that gets nothing at
+// once takes the next slot if that is near. It is held until the slot is there, so its answer has no waits.
 //
 //   - A call of one pacer with a rate is held for an interval, and 5 ms at most. A call of several pacers is held for
 //     5 ms and an interval of each pacer but the slowest one, and HeldFor at most. Without a rate, the interval is the
 //     shortest window divided by its Max. The LongestWait of each pacer is a bound, too.
-//   - So a call of more pacers reserves further ahead than its rivals at each of them, and gets the slot of the slowest.
+//   - So a call of more pacers reserves further ahead than its rivals at each of them, and gets the slot
+//     of the slowest one.
 //   - A call for several permits is held only if it gets none at once, and then for the permits up to that slot: they
 //     all start when the answer comes.
 //   - A refused call is told to come back when it would be held.

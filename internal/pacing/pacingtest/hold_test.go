@@ -90,7 +90,8 @@ func TestCallsWithoutAWaitShare(t *testing.T) {
 	for _, atOnce := range []bool{false, true} {
 		for _, callers := range []int{1, 8} {
 			for _, mix := range [][]impatient{
-				{{[]string{"marketing", "carrier"}, callers, atOnce}, {[]string{"carrier", "campaign"}, callers, atOnce}},
+				{{[]string{"marketing", "carrier"}, callers, atOnce},
+					{[]string{"carrier", "campaign"}, callers, atOnce}},
 				{{[]string{"campaign", "marketing", "carrier"}, callers, atOnce},
 					{[]string{"marketing", "carrier"}, callers, atOnce}},
 			} {
