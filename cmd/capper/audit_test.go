@@ -9,12 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audit"
 	"capper/internal/config"
+	"capper/internal/testkit"
 )
 
 // recordedIn reads every file of a location on the disk, rolled or open: the records of each message. A
@@ -62,8 +62,7 @@ func TestAReloadIsInTheAudit(t *testing.T) {
 	require.NoError(t, err)
 	version := p.get("/v1/status")["config_version"]
 	write(t, file, strings.Replace(string(text), "daily: 1}", "daily: 2}", 1)+"audit: {to: "+place+"}\n")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version }, 2*time.Minute,
-		10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version })
 	_, err = p.filter("after", 1, 2, 3)
 	require.NoError(t, err)
 	require.Equal(t, "ok", p.get("/v1/status")["audit"].(map[string]any)["state"])

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // gate is the way to a service, which lets so many filter calls through.
@@ -139,11 +141,10 @@ func TestABlastOutlivesItsService(t *testing.T) {
 		way.open.Store(way.came.Load() + 20)
 		require.Eventually(t, func() bool {
 			return counter(t, p, `capper_users_total{limit="",outcome="allowed",segment="default"}`) > 2_000
-		}, time.Minute, time.Millisecond)
+		}, testkit.Patience, time.Millisecond)
 		way.open.Store(math.MaxInt64) // so that it has calls when it is killed
 		p.signal(syscall.SIGKILL)
-		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, 2*time.Minute,
-			5*time.Millisecond)
+		testkit.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) })
 		way.open.Store(way.came.Load() + 20)
 		p = serve(t, file)
 	}

@@ -22,6 +22,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // counted is a fleet whose campaigns are counted, with the keys of three teams.
@@ -95,10 +96,10 @@ func (f *counted) reload(i int) {
 		now = strings.Replace(string(text), wide, tight, 1)
 	}
 	write(f.t, f.files[i], now)
-	require.Eventually(f.t, func() bool {
+	testkit.Eventually(f.t, func() bool {
 		after, err := f.client(i, "").Status(f.t.Context())
 		return err == nil && after.ConfigVersion != before.ConfigVersion
-	}, time.Minute, 10*time.Millisecond)
+	})
 }
 
 // sends is what a message on a channel has come to, by a caller who was told of every send.

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/objects/s3test"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // onCluster is a configuration for S3 segments and the shared Redis Cluster.
@@ -101,8 +101,7 @@ func TestAPublishIsInUseWithinARefresh(t *testing.T) {
 	p := serve(t, onCluster(t, source))
 	first := p.get("/v1/status")["generation"]
 	publish(t, source, "new=11-20")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != first }, 2*time.Minute,
-		10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != first })
 	got, err := p.filter("x", 15)
 	require.NoError(t, err)
 	require.Len(t, got.Denied, 1)

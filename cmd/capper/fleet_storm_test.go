@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,8 +24,7 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	reload := func(limits string) {
 		before := first.get("/v1/status")["config_version"]
 		write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1}", limits, true))
-		require.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before }, 2*time.Minute,
-			10*time.Millisecond)
+		testkit.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before })
 	}
 	ask := func(p *process, message string) int {
 		got, err := p.filter(message, 7)

@@ -1,16 +1,17 @@
 package main
 
 import (
-	"capper/internal/testcluster"
 	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // onServer is a configuration over a Redis of the test's own.
@@ -46,20 +47,20 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 
 	write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1, mail: 2}", limits, true))
 	status := func() string { return fmt.Sprint(p.get("/v1/status")) }
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return p.get("/v1/status")["config"].(map[string]any)["error"] != nil
-	}, time.Minute, 10*time.Millisecond)
+	})
 	require.Contains(t, status(), "channels.mail: is 2 here, but in stored sends email has number 2")
 	got, err := p.filter("m", 7)
 	require.NoError(t, err)
 	require.Len(t, got.Allowed, 1, "the configuration before stays in force")
 
 	third := serve(t, onServer(t, redis, "{push: 1, sms: 3}", limits))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		fleet := third.get("/v1/status")["store"].(map[string]any)["fleet"].(map[string]any)
 		differing, _ := fleet["differing"].(map[string]any)
 		return fleet["instances"] == 2.0 && differing["config_version"] == 1.0 && differing["channels"] == 1.0
-	}, time.Minute, 20*time.Millisecond, "%v", third.get("/v1/status"))
+	}, "%v", third.get("/v1/status"))
 }
 
 // create: false refuses an empty Redis, and one that was emptied.

@@ -92,7 +92,7 @@ func (a *audited) note(message, outcome string, users []uint32) {
 // settled waits until all that was decided is on the disk.
 func (a *audited) settled(t *testing.T) {
 	asked := time.Now()
-	require.Eventually(t, func() bool { return a.flushed().After(asked) }, 2*time.Minute, 20*time.Millisecond)
+	testkit.Eventually(t, func() bool { return a.flushed().After(asked) })
 }
 
 // flushed is until when all that was decided is on the disk; zero before the first time.
@@ -110,8 +110,7 @@ func (a *audited) restart(t *testing.T, by syscall.Signal) {
 func (a *audited) reload(t *testing.T, limits string) {
 	before := a.get("/v1/status")["config_version"]
 	a.configure(t, limits)
-	require.Eventually(t, func() bool { return a.get("/v1/status")["config_version"] != before }, 2*time.Minute,
-		10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return a.get("/v1/status")["config_version"] != before })
 }
 
 // auditCommand runs `capper audit`.

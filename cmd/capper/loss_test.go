@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A server that evicts has its users wait for an operator: status, doctor and metrics say so, and the command
@@ -50,12 +51,12 @@ limits: {default: {daily: 1}}
 	set("maxmemory", fmt.Sprint(topology.ParseInfo(info).Number("used_memory")-32<<10))
 	require.NoError(t, node.Set(t.Context(), "room", "", time.Minute).Err())
 	set("maxmemory", "0")
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		got, err := p.filter("second", ids...)
 		require.NoError(t, err)
 		require.Empty(t, got.Allowed)
 		return len(got.Unavailable) == len(ids)
-	}, time.Minute, 20*time.Millisecond)
+	})
 
 	refused := capperOutput(t, 1, "store", "accept", "--url", p.url, "--reason", "hurry")
 	require.Contains(t, refused, "maxmemory-policy is still allkeys-random: first set it to noeviction")
@@ -69,10 +70,10 @@ limits: {default: {daily: 1}}
 	out := capperOutput(t, 0, "store", "accept", "--url", p.url, "--reason", "compared with the audit")
 	t.Log(refused, "\n", out)
 	require.Contains(t, out, cluster.Addrs[0])
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		got, err := p.filter("third", ids...)
 		return err == nil && len(got.Unavailable) == 0
-	}, time.Minute, 20*time.Millisecond)
+	})
 	status := capperOutput(t, 0, "status", "--url", p.url)
 	require.Contains(t, status, "(compared with the audit): users of")
 	require.NotContains(t, scraped(t, p.url), "capper_store_promise_broken{")

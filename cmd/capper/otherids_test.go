@@ -14,9 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // TestTheConsoleShowsUsersOfEveryKind looks up users by ids that need an escape in a URL, and erases one.
@@ -109,8 +110,7 @@ func TestARunWithUUIDsGoesOnAfterACrash(t *testing.T) {
 		ended <- err
 	}()
 	const allowedUsers = `capper_users_total{limit="",outcome="allowed",segment="default"}`
-	require.Eventually(t, func() bool { return counter(t, p, allowedUsers) > 0 || len(ended) > 0 }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return counter(t, p, allowedUsers) > 0 || len(ended) > 0 })
 	p.signal(syscall.SIGKILL)
 	<-ended
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "allowed.txt")))

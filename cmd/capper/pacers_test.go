@@ -13,6 +13,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A reload changes what a pacer gives of what it has given already, while callers go on
@@ -84,8 +85,7 @@ func (p *pacedProcess) reload(pacers string) {
 	p.t.Helper()
 	before := p.get("/v1/status")["config_version"]
 	write(p.t, p.file, p.content(filepath.Dir(p.file), pacers))
-	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, 2*time.Minute,
-		10*time.Millisecond, "%s", p.log)
+	testkit.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, "%s", p.log)
 }
 
 // callers ask for one permit of x after the other, to the end of the test. What it
@@ -106,8 +106,8 @@ func (p *pacedProcess) callers(n int) (total func(int64)) {
 	return func(want int64) {
 		p.t.Helper()
 		asked := p.calls.Load()
-		require.Eventually(p.t, func() bool { return p.granted.Load() >= want && p.calls.Load() >= asked+100 },
-			time.Minute, 5*time.Millisecond, "%d granted", p.granted.Load())
+		testkit.Eventually(p.t, func() bool { return p.granted.Load() >= want && p.calls.Load() >= asked+100 },
+			"%d granted", p.granted.Load())
 		require.Equal(p.t, want, p.granted.Load())
 	}
 }

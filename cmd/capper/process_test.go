@@ -41,8 +41,7 @@ var listening = regexp.MustCompile(`what=api address=(\S+)`)
 func serve(t *testing.T, file string, env ...string) *process {
 	t.Helper()
 	p := launch(t, file, env...)
-	require.Eventually(t, func() bool { return p.hasExited() || p.ready() }, 2*time.Minute, 5*time.Millisecond, "%s",
-		p.log)
+	testkit.Eventually(t, func() bool { return p.hasExited() || p.ready() }, "%s", p.log)
 	require.False(t, p.hasExited(), "%s", p.log)
 	return p
 }

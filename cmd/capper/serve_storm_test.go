@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // Answered allowed is a promise: it must be found after a kill -9.
@@ -46,7 +48,7 @@ func TestKill9LosesNoAllowed(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(promised) > 10_000
-	}, time.Minute, time.Millisecond)
+	}, testkit.Patience, time.Millisecond)
 	p.signal(syscall.SIGKILL)
 	callers.Wait()
 
@@ -58,7 +60,7 @@ func TestKill9LosesNoAllowed(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, got.Allowed, "users who were answered allowed had no send in their log")
 			return len(got.Denied) == n
-		}, time.Minute, time.Millisecond)
+		}, testkit.Patience, time.Millisecond)
 		promised = promised[n:]
 	}
 }
@@ -140,15 +142,13 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	before := got.ConfigVersion
 
 	write(t, file, embedded(dir, "{default: {daily: -1}}"))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "must be 0 to 1000, got -1")
-	},
-		time.Minute, 10*time.Millisecond)
+	})
 	require.Equal(t, before, p.get("/v1/status")["config_version"])
 
 	write(t, file, embedded(dir, "{default: {daily: 2}, segments: {ghost: {}}}"))
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, 2*time.Minute,
-		10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before })
 	got, err = p.filter("second", 7)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{7}, got.Allowed, "the raised limit applies to the send already recorded")
@@ -159,11 +159,10 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	p.logs(`msg=audit action=reload result=refused client="" key="" request_id=[0-9a-f]{24} version=` + before)
 	p.logs(`msg=audit action=reload result=accepted client="" key="" request_id=[0-9a-f]{24} version=` +
 		got.ConfigVersion)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]),
 			"are uncapped")
-	},
-		time.Minute, 10*time.Millisecond, "what is hardly meant is said after a reload too")
+	}, "what is hardly meant is said after a reload too")
 	stop.Store(true)
 	load.Wait()
 	require.Nil(t, failed.Load())
@@ -207,10 +206,10 @@ func TestNoCallSeesAMixOfGenerations(t *testing.T) {
 	}
 	for range 3 {
 		publish(t, place, "new=1000-1999")
-		require.Eventually(t, inUse(live(t, place)), 2*time.Minute, 5*time.Millisecond)
+		testkit.Eventually(t, inUse(live(t, place)))
 		out, err := exec.Command(segmentbuild(t), "rollback", low, "--at", place).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Eventually(t, inUse(low), 2*time.Minute, 5*time.Millisecond)
+		testkit.Eventually(t, inUse(low))
 	}
 	before := calls.Load()
 	require.Eventually(t, func() bool { return calls.Load() > before+10 }, 2*time.Minute, time.Millisecond)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 func TestServeDecidesABatch(t *testing.T) {
@@ -48,12 +50,12 @@ func TestNotReadyBeforeConnectionsAreRefused(t *testing.T) {
 	write(t, file, strings.Replace(readFile(t, file), "stop_delay: 0s", "stop_delay: 10s", 1))
 	p := serve(t, file)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		response, err := http.Get(p.url + "/readyz")
 		require.NoError(t, err)
 		response.Body.Close()
 		return response.StatusCode == http.StatusServiceUnavailable
-	}, time.Minute, 5*time.Millisecond)
+	})
 	got, err := p.filter("still", 7)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{7}, got.Allowed)
@@ -71,18 +73,17 @@ func TestSegmentsAreRefreshedAndABadGenerationIsRefused(t *testing.T) {
 	require.Equal(t, []uint32{1_000_005}, got.Allowed)
 
 	publish(t, place, "new=1000000-1000100")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != got.Generation }, 2*time.Minute,
-		10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != got.Generation })
 	got, err = p.filter("m2", 5, 1_000_006)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{5}, got.Allowed)
 	p.logs(`msg=audit action=refresh result=accepted .* generation=` + got.Generation + ` before=\d`)
 
 	require.NoError(t, os.WriteFile(filepath.Join(place, "current.json"), nil, 0o600))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(p.get("/v1/status")["segments"]),
 			"error:")
-	}, time.Minute, 10*time.Millisecond)
+	})
 	require.Equal(t, got.Generation, p.get("/v1/status")["generation"])
 	got, err = p.filter("m3", 6)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
+	"capper/internal/testkit"
 )
 
 // Whatever data teams and operators do in whatever order, the opted-out are never sent
@@ -40,10 +41,10 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	}
 
 	p := launch(t, file)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return p.hasExited() || !p.ready() && p.url != "" && strings.Contains(fmt.Sprint(p.get("/readyz")),
 			"generation "+without+" has no set opted-out")
-	}, time.Minute, 5*time.Millisecond, "%s", p.log)
+	}, "%s", p.log)
 	got, err := p.filter("m1", 5, 6)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{5, 6}, got.Unavailable)
@@ -54,12 +55,12 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	write(t, users, "5\n6\n")
 	run("build", "--to", place, "--segment", "new="+users, "--set", "opted-out="+ids, "--force", "--reason", "test")
 	with := live(t, place)
-	require.Eventually(t, p.ready, 2*time.Minute, 10*time.Millisecond)
+	testkit.Eventually(t, p.ready)
 	suppressed(p, "m1")
 
 	run("rollback", without, "--at", place)
 	require.Equal(t, without, live(t, place))
-	require.Eventually(t, func() bool { return status(p)["error"] != nil }, 2*time.Minute, 10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return status(p)["error"] != nil })
 	require.Equal(t, "generation "+without+" is rejected: sets that the configuration requires are missing: opted-out",
 		status(p)["error"])
 	require.Equal(t, with, status(p)["generation"])
@@ -73,16 +74,14 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	suppressed(p, "m3")
 
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+"no_longer_suppressed: [opted-out]\n")
-	require.Eventually(t, func() bool { return status(p)["generation"] == without }, 2*time.Minute, 10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return status(p)["generation"] == without })
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "yet: suppress.opted-out: generation "+
 			without)
-	},
-		time.Minute, 10*time.Millisecond)
+	})
 	run("rollback", with, "--at", place)
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil },
-		time.Minute, 10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil })
 	suppressed(p, "m4")
 }
 

@@ -21,8 +21,7 @@ func TestLimitGoneForAMomentStillCounts(t *testing.T) {
 	reload := func(limits string) {
 		before := p.get("/v1/status")["config_version"]
 		write(t, file, embedded(filepath.Dir(file), limits))
-		require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, 2*time.Minute,
-			10*time.Millisecond)
+		testkit.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before })
 	}
 	ask := func(message string) int {
 		got, err := p.filter(message, 7)

@@ -23,10 +23,10 @@ import (
 // noneLeft demands that what pacers do on their own has ended.
 func noneLeft(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		stacks := make([]byte, 1<<20)
 		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "client.(*Pacer)")
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 }
 
 // waiting is how many callers stand in line.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 func TestWatcher(t *testing.T) {
@@ -34,7 +36,7 @@ func TestWatcher(t *testing.T) {
 	// A poll may see an incomplete file, so only the accepted one counts.
 	require.Equal(t, 2, (<-applied).Policy.Default[0].Max)
 	require.Eventually(t, func() bool { return w.Status().Version != first.Version && w.Status().Error == "" },
-		30*time.Second, time.Millisecond)
+		testkit.Patience, time.Millisecond)
 
 	for bad, why := range map[string]string{
 		minimal + "channels: {push: 2}\n": "must stay 1, got 2",
@@ -52,7 +54,7 @@ func TestWatcher(t *testing.T) {
 
 	require.NoError(t, os.Remove(file))
 	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "read configuration") },
-		30*time.Second, time.Millisecond)
+		testkit.Patience, time.Millisecond)
 	write(minimal + "channels: {push: 1, sms: 2}\n")
 	require.Contains(t, (<-applied).Policy.Channels, "sms")
 	require.Eventually(t, func() bool { return w.Status().Error == "" }, 2*time.Minute, time.Millisecond)

@@ -18,6 +18,7 @@ import (
 
 	"capper/client"
 	"capper/internal/console/browsertest"
+	"capper/internal/testkit"
 )
 
 // visitor requests pages like a browser without scripts.
@@ -89,7 +90,7 @@ func TestAUserWithAnAudit(t *testing.T) {
 	require.Eventually(t, func() bool { // the audit writes once a second
 		page = v.get(http.StatusOK, "users?id=1011")
 		return strings.Contains(page, "held back") && strings.Contains(page, html.EscapeString(hostile)[:10])
-	}, time.Minute, 50*time.Millisecond)
+	}, testkit.Patience, 50*time.Millisecond)
 	require.Contains(t, page, "not before")
 	require.Contains(t, page, "because daily has 1 of 1 send used in any 24 hours")
 	require.NotContains(t, page, "<script>alert")

@@ -520,7 +520,7 @@ func breakSnapshots(t *testing.T, addr string) {
 	require.Eventually(t, func() bool {
 		ask(t, addr, "bgsave")
 		return strings.Contains(ask(t, addr, "info", "persistence"), "rdb_last_bgsave_status:err")
-	}, time.Minute, 50*time.Millisecond)
+	}, testkit.Patience, 50*time.Millisecond)
 }
 
 func TestRedisThatCannotBeReached(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
+	"capper/internal/testkit"
 )
 
 // guest connects from an address of this machine.
@@ -67,8 +68,7 @@ func TestConnectionsAreBoundedAndShared(t *testing.T) {
 		require.NoError(t, err)
 		stuck = append(stuck, c)
 	}
-	require.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" })
 
 	asks(t, guest(t, greedy, addr)) // an address may keep its own connections
 	requireClosed(t, idle)

@@ -128,7 +128,7 @@ func TestTLSReloadsChangedFiles(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := get(second, "two.test")
 		return err == nil
-	}, time.Minute, 50*time.Millisecond)
+	}, testkit.Patience, 50*time.Millisecond)
 	_, err = get(first, "one.test")
 	require.Error(t, err)
 

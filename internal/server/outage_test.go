@@ -50,7 +50,7 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		settled = s.filter(fields{"message_id": "m", "user_ids": answer.Unavailable})
 		return len(settled.Unavailable) == 0
-	}, time.Minute, 100*time.Millisecond)
+	}, testkit.Patience, 100*time.Millisecond)
 	require.Equal(t, answer.Unavailable, settled.Allowed)
 	testkit.Eventually(t, func() bool { again := s.filter(audience); return slices.Equal(users, again.Replayed) },
 		"every send is recorded once")

@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/server"
 	"capper/internal/server/gate"
+	"capper/internal/testkit"
 )
 
 // ask sends the text and reads the service's answer.
@@ -115,9 +116,7 @@ func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 			time.Millisecond)
 	}
 	require.NotEqual(t, "0", s.metric("capper_in_flight_answer_bytes"))
-	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, 2*time.Minute,
-		10*time.Millisecond,
-		"nobody reads them")
+	testkit.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, "nobody reads them")
 }
 
 func idList(from, n int) []byte {

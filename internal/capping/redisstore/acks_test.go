@@ -179,8 +179,7 @@ func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 		require.Error(t, s.Release(ctx, capping.Message{ID: "a"}.Token(), 0, spread(20), make([]capping.Released, 20)))
 	}
 	require.NoError(t, c.Resume(c.Addrs[1]))
-	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 2*time.Minute,
-		20*time.Millisecond)
+	testkit.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil })
 }
 
 // uncountedTrial is a master with two replicas, and a store that a test can keep from counting the replicas.
@@ -249,11 +248,11 @@ func (u *uncountedTrial) run(t *testing.T, leave, comeBack func() error) {
 	u.healthy.fleet.wait.Wait() // the replica that is back is told of once: not to a look at the signs
 	before := u.fed(t)
 	require.NoError(t, comeBack())
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		fed := u.fed(t)
 		// it has confirmed something
 		return len(fed) > 0 && fed[2] == "state=online" && (len(before) == 0 || fed[3] != before[3])
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 	if len(before) == 0 {
 		require.NoError(t, u.cluster.Pause(u.back), "being fed is enough: it need not have confirmed anything")
 	}

@@ -60,8 +60,7 @@ func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	require.Eventually(t, func() bool { return strings.Contains(state(), "state=wait_bgsave") }, 2*time.Minute,
-		10*time.Millisecond)
+	testkit.Eventually(t, func() bool { return strings.Contains(state(), "state=wait_bgsave") })
 	refreshes(t, a.healthy)
 	a.allows(t, a.healthy)
 	require.Contains(t, state(), "state=wait_bgsave", "it was still copying")

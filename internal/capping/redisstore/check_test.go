@@ -129,10 +129,10 @@ func TestScriptsAreOnReplicasToo(t *testing.T) {
 	s := openShared(t, nil)
 	for _, addr := range testcluster.Shared(t) {
 		client := admin(t, addr)
-		require.Eventually(t, func() bool {
+		testkit.Eventually(t, func() bool {
 			found, err := client.ScriptExists(t.Context(), s.scripts.Filter.SHA, s.scripts.Release.SHA).Result()
 			return err == nil && found[0] && found[1]
-		}, 30*time.Second, 20*time.Millisecond, addr)
+		}, addr)
 	}
 }
 

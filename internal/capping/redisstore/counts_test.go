@@ -117,7 +117,7 @@ func (b *blast) settle(t testing.TB) {
 		var err error
 		counted, recorded, err = b.read(context.Background())
 		return err == nil && (counted.AtLeast || counted.Recorded-counted.Released == recorded)
-	}, time.Minute, 100*time.Millisecond, "counted are not those of the logs")
+	}, testkit.Patience, 100*time.Millisecond, "counted are not those of the logs")
 	t.Logf("counted %+v, in the logs are %d", counted, recorded)
 	for part := range slices.Chunk(b.users, 3000) {
 		verdicts := make([]capping.Verdict, len(part))

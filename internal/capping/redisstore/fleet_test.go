@@ -117,10 +117,10 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	// A call that needs more than was announced is seen to as well.
 	filter(t, s, batchOf("a", []capping.UserID{1}))
 	require.Equal(t, week, s.Retention())
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		found, err := client.HExists(t.Context(), s.marker.Key+":retentions", fmt.Sprint(week.Milliseconds())).Result()
 		return err == nil && found
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 }
 
 func TestInstancesSeeEachOther(t *testing.T) {
@@ -140,10 +140,10 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}
 	first.fleet.beatSoon()
 	differing := map[string]int{"config_version": 1, "replica_acks": 1, "clock_skew": 1, "channels": 1}
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		fleet := first.Health(t.Context()).Fleet
 		return fleet.Instances == 3 && maps.Equal(fleet.Differing, differing)
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 	storetest.IsOK(t, first)
 	require.Equal(t, []string{"sends are kept for 168h0m2s, although the limits of this instance look back only " +
 		"168h, because longer limits were in force recently, here or in another instance",
@@ -152,10 +152,10 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		"1 of 2 other instances differ from this one in config_version",
 		"1 of 2 other instances differ from this one in replica_acks"},
 		warningsOf(t, first))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 &&
 			sample(t, registry, "capper_store_instances", "redis") == 3
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 
 	// Who stops is off the list at once, who is silent for long some time later.
 	client := admin(t, first.top.Route(first.keyspace.FormatPartition()).Addr())
@@ -203,16 +203,14 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 		s.fleet.beatSoon()
 	}
 	stored(9, 0)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" })
 	verdicts := make([]capping.Verdict, 1)
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), verdicts),
 		"channels.push: is 1 here")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	// What nobody has used for longer than sends are kept is in no log.
 	stored(9, 15*day)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" })
 }
 
 // Many instances can run every step of a start at the same time.

@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/testkit"
 )
 
 // A keyspace that the last program of format 1 wrote moves to the newest format under load, after the last instance
@@ -61,8 +62,7 @@ func TestFormat1IsUpgradedWhileServing(t *testing.T) {
 	}
 	for _, s := range []*Store{a, b} {
 		s.fleet.beatSoon()
-		require.Eventually(t, func() bool { return s.fleet.seen.Load().format == script.Known.Newest() }, 2*time.Minute,
-			5*time.Millisecond)
+		testkit.Eventually(t, func() bool { return s.fleet.seen.Load().format == script.Known.Newest() })
 	}
 	served(200)
 	st.end()

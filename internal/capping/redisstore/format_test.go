@@ -47,7 +47,7 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "something else", time.Hour).Err())
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return s.halted() != nil }, 2*time.Minute, 5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return s.halted() != nil })
 	verdicts := make([]capping.Verdict, 1)
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("c", []capping.UserID{1}), verdicts), "something else")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)

@@ -115,7 +115,7 @@ func (l *listStorm) decisions(t testing.TB, n int) {
 		return len(l.acked)
 	}
 	want := count() + n
-	require.Eventually(t, func() bool { return count() >= want }, 2*time.Minute, 5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return count() >= want })
 }
 
 // verify ends the storm and requires that no acknowledged change was ignored or lost.

@@ -189,9 +189,9 @@ func keepBusy(t *testing.T, client *redis.Client) {
 		require.NoError(t, client.ScriptKill(context.WithoutCancel(t.Context())).Err())
 		runs.Wait()
 	})
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return redis.HasErrorPrefix(client.Ping(t.Context()).Err(), "BUSY")
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 }
 
 func TestCertificatesOfClients(t *testing.T) {

@@ -58,8 +58,7 @@ func (f *promiseTrial) acceptLoss() {
 	require.NotEmpty(f, losses)
 	for _, s := range f.stores {
 		looked(f, s)
-		require.Eventually(f, func() bool { return len(s.top.BrokenPromises()) == 0 }, testkit.Patience,
-			10*time.Millisecond)
+		testkit.Eventually(f, func() bool { return len(s.top.BrokenPromises()) == 0 })
 	}
 }
 

@@ -120,10 +120,10 @@ func TestPermitsOfAnEmptiedServer(t *testing.T) {
 	_, err := s.TakePermits(background(t, 2*time.Second), askOf("a", 10, 0, hourly))
 	require.ErrorContains(t, err, "the call for permits is undecided")
 	beginAnew(t, s)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		_, err := s.TakePermits(t.Context(), askOf("a", 0, 0, hourly))
 		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
+	})
 }
 
 // The store grants only permits that replicas hold, and remembers requests the same way.

@@ -18,6 +18,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A master that fails while one of its slots is being moved gets a successor that does not know the moved keys. Their
@@ -63,8 +64,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			pressed.pressed(t, &pressed.denied, 200)
 			require.NoError(t, c.Kill(victim.master))
 			f.until("the replica takes over", func() bool { return f.role(victim.replica) == "master" })
-			require.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn },
-				30*time.Second, 5*time.Millisecond)
+			testkit.Eventually(t, func() bool { return s.top.Bar(p) != nil && s.top.Bar(p).Reason == topology.Torn })
 			pressed.pressed(t, &pressed.unavailable, 200)
 			require.EventuallyWithT(t, func(c *assert.CollectT) { // a refresh may have been late
 				h := s.Health(t.Context())
@@ -75,10 +75,10 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			pressed.stop()
 			require.Zero(t, pressed.allowed.Load())
 			s.fleet.beatSoon()
-			require.Eventually(t, func() bool {
+			testkit.Eventually(t, func() bool {
 				return sample(t, registry, "capper_store_barred_partitions",
 					"parted") == 1
-			}, 30*time.Second, 5*time.Millisecond)
+			})
 
 			require.NoError(t, c.Restart(victim.master)) // a replica now, so that acks are possible
 			fix := func() string {
@@ -95,7 +95,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_ = s.Filter(t.Context(), batchOf(fmt.Sprint(time.Now()), users, rolling(1, week)), verdicts)
 				return count(verdicts, capping.Unavailable) == 0
-			}, 30*time.Second, 50*time.Millisecond)
+			}, testkit.Patience, 50*time.Millisecond)
 			require.Equal(t, len(users), count(verdicts, capping.Denied), "nothing was lost:\n%s", told)
 		})
 	}

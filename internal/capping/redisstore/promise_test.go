@@ -72,11 +72,11 @@ func (f *promiseTrial) split(s *Store, verdicts []capping.Verdict) (own, others 
 // barred requires that the store decides every user except the users of the node.
 func (f *promiseTrial) barred(s *Store, why string) {
 	f.Helper()
-	require.Eventually(f, func() bool {
+	testkit.Eventually(f, func() bool {
 		verdicts, err := f.ask(s, f.users)
 		require.Zero(f, count(verdicts, capping.Allowed))
 		return err != nil && strings.Contains(err.Error(), why)
-	}, time.Minute, 20*time.Millisecond)
+	})
 	verdicts, err := f.ask(s, f.users)
 	require.ErrorContains(f, err, why)
 	own, others := f.split(s, verdicts)
@@ -88,11 +88,11 @@ func (f *promiseTrial) barred(s *Store, why string) {
 // decided waits until the store decides every user, and returns how many users it allows.
 func (f *promiseTrial) decided(s *Store) (allowed int) {
 	f.Helper()
-	require.Eventually(f, func() bool {
+	testkit.Eventually(f, func() bool {
 		verdicts, err := f.ask(s, f.users)
 		allowed += count(verdicts, capping.Allowed)
 		return err == nil
-	}, time.Minute, 20*time.Millisecond)
+	})
 	return allowed
 }
 
@@ -116,7 +116,7 @@ func (f *promiseTrial) evict(policy string, keys int64) {
 	require.Eventually(f, func() bool {
 		_ = f.node.Set(f.Context(), "filler", "x", time.Minute).Err() // a write makes room for itself
 		return f.info("evicted_keys") >= before+keys
-	}, time.Minute, time.Millisecond)
+	}, testkit.Patience, time.Millisecond)
 	f.set("maxmemory", "0")
 	f.set("maxmemory-policy", "noeviction")
 }
@@ -207,10 +207,10 @@ func TestEvictionWhileNobodyRuns(t *testing.T) {
 
 	require.NoError(t, f.cluster.Kill(f.addr))
 	require.NoError(t, f.cluster.Restart(f.addr))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		state, err := f.node.ClusterInfo(t.Context()).Result()
 		return err == nil && topology.ParseInfo(state)["cluster_state"] == "ok"
-	}, time.Minute, 10*time.Millisecond)
+	})
 	require.Zero(t, f.info("evicted_keys"))
 	f.stores = []*Store{openPatiently(t, f.config)}
 	f.barred(f.stores[0], "the server has evicted")
@@ -246,9 +246,9 @@ func TestTheRecordOfBrokenPromisesIsBroughtBack(t *testing.T) {
 			return 0
 		}) == int64(len(ledgerCopies(s.keyspace)))
 	}
-	require.Eventually(t, written, 2*time.Minute, 20*time.Millisecond)
+	testkit.Eventually(t, written)
 	copies(func(c *redis.Client, key string) int64 { return c.Del(t.Context(), key).Val() })
-	require.Eventually(t, written, 2*time.Minute, 20*time.Millisecond)
+	testkit.Eventually(t, written)
 }
 
 func values(fields map[string]string) (texts []string) {
@@ -398,7 +398,7 @@ func TestAReplicaThatEvictsIsNotDecidedOn(t *testing.T) {
 		text, err := replica.Info(t.Context(), "replication").Result()
 		require.NoError(t, err)
 		return topology.ParseInfo(text)["role"] == "master"
-	}, time.Minute, 50*time.Millisecond)
+	}, testkit.Patience, 50*time.Millisecond)
 	testkit.FailsWith(t, "maxmemory-policy is allkeys-lru", func() error {
 		verdicts, err := f.ask(s, f.users)
 		require.Zero(t, count(verdicts, capping.Allowed))

@@ -156,10 +156,10 @@ func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 			require.NotContains(t, err.Error(), "delete")
 			require.Equal(t, 20, count(verdicts, capping.Unavailable), command)
 		}
-		require.Eventually(t, func() bool {
+		testkit.Eventually(t, func() bool {
 			h := s.Health(t.Context())
 			return h.State == "degraded" && strings.Contains(h.Error, `the user "capper" may not run `+command)
-		}, 30*time.Second, 20*time.Millisecond, command)
+		}, command)
 		without(t, client)
 	}
 	without(t, client, "-hmget", "-hdel")
@@ -214,13 +214,12 @@ func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 	verdicts := make([]capping.Verdict, len(users))
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", users, rolling(1, time.Hour)), verdicts), "(auth)")
 	require.Equal(t, 200, count(verdicts, capping.Unavailable))
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		h := s.Health(t.Context())
 		return h.State != "ok" && strings.Contains(h.Error, "may not run get")
-	}, 30*time.Second, 20*time.Millisecond)
+	})
 	without(t, client)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 2*time.Minute,
-		20*time.Millisecond, "it was emptied")
+	testkit.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, "it was emptied")
 }
 
 // The next write sets a key's TTL that could not be set before.
@@ -255,7 +254,7 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 		return h.State == "degraded" && strings.Contains(h.Error, "the state shared by instances (keys "+s.marker.Key+
 			":…) has not been renewed since") &&
 			strings.Contains(h.Error, "WRONGTYPE")
-	}, time.Minute, 100*time.Millisecond)
+	}, testkit.Patience, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())
 	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 2*time.Minute,
 		50*time.Millisecond)

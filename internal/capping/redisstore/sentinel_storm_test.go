@@ -10,6 +10,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // Redis Sentinel promotes a replica by its latest information, so each working replica must hold a send. With
@@ -28,7 +29,7 @@ func TestStoreBehindSentinelsFollowsTheMaster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		clear(verdicts)
 		return s.Filter(background(t, time.Second), batchOf("b", users, daily), verdicts) == nil
-	}, time.Minute, 50*time.Millisecond, "the promoted replica has to be found")
+	}, testkit.Patience, 50*time.Millisecond, "the promoted replica has to be found")
 	require.Equal(t, 300, count(verdicts, capping.Denied), "what was allowed outlived its master")
 	require.Equal(t, 300, count(filter(t, s, batchOf("a", users, daily)), capping.Replayed))
 }

@@ -13,6 +13,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // sentinel starts a Redis Sentinel that watches a master, and returns its address.
@@ -40,7 +41,7 @@ func sentinel(t *testing.T, master string) string {
 	require.Eventually(t, func() bool {
 		text, err := client.Do(t.Context(), "sentinel", "replicas", "logs").Slice()
 		return err == nil && len(text) > 0
-	}, 30*time.Second, 50*time.Millisecond, "the sentinel has to find the replicas of port "+strconv.Quote(port))
+	}, testkit.Patience, 50*time.Millisecond, "the sentinel has to find the replicas of port "+strconv.Quote(port))
 	return addr
 }
 

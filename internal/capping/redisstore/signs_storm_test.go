@@ -12,6 +12,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A FLUSHALL while capper runs lets no user exceed a limit. All users are unavailable until capper restarts and
@@ -32,15 +33,15 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	}
 	p.pressed(t, &p.unavailable, 50_000)
 	health := func() capping.Health { return s.Health(t.Context()) }
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return health().State == "down" && strings.Contains(health().Error,
 			"the records of the store are gone, as after FLUSHALL") &&
 			strings.Contains(health().Error, "64 of 64 partitions: the server was emptied")
-	}, 30*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool {
+	})
+	testkit.Eventually(t, func() bool {
 		return sample(t, registry, "capper_store_barred_partitions", "gone") == 64 &&
 			sample(t, registry, "capper_store_records_gone") == 1
-	}, 30*time.Second, 10*time.Millisecond)
+	})
 	_, err := s.Log(t.Context(), users[0])
 	require.ErrorContains(t, err, "the server was emptied", "nothing is said of a user of whom nothing is known")
 	p.stop()
@@ -58,10 +59,10 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 		"some were recorded while they were unavailable")
 	require.NotZero(t, count(anew, capping.Allowed))
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		return health().State == "ok" || strings.Contains(health().Error,
 			"within the last")
-	}, 30*time.Second, 10*time.Millisecond)
+	})
 	require.Equal(t, len(users), count(filter(t, s, batchOf("more", users, rolling(1, week))), capping.Denied),
 		"one restart is enough for all instances")
 }

@@ -53,7 +53,7 @@ func press(s *Store, users []capping.UserID) *pressure {
 func (p *pressure) pressed(t *testing.T, of *atomic.Int64, n int64) {
 	t.Helper()
 	want := of.Load() + n
-	require.Eventually(t, func() bool { return of.Load() >= want }, 2*time.Minute, 5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return of.Load() >= want })
 }
 
 // A master that comes back empty, or is emptied, affects only its own users.
@@ -96,11 +96,11 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			p.pressed(t, &p.denied, 5000)
 			empty(t, c, victim.Addr())
 			p.pressed(t, &p.unavailable, 5000)
-			require.Eventually(t, func() bool {
+			testkit.Eventually(t, func() bool {
 				h := s.Health(t.Context())
 				return h.State != "down" && strings.Contains(h.Error, "of 64 partitions: the server was emptied, "+
 					"and its recorded sends are lost: the users are unavailable until capper is restarted")
-			}, 30*time.Second, 10*time.Millisecond)
+			})
 			require.Equal(t, len(others), count(filter(t, s, batchOf("second", others, rolling(1, week))),
 				capping.Denied))
 			p.stop()
@@ -158,18 +158,15 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	require.Error(t, err)
 	require.Regexp(t, aheadBy, err.Error())
 	ahead(2 * time.Second) // waiting heals it as well
-	require.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return ask("c")[0].Outcome == capping.Allowed })
 	ahead(8 * day)
-	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable })
 	again := openTest(t, s.config)
 	require.Regexp(t, "store created again from the remaining data: 1 of 65 partitions, that of the records among "+
 		"them: "+aheadBy,
 		strings.Join(warningsOf(t, again), "\n"))
 	s.fleet.beatSoon()
-	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 2*time.Minute,
-		5*time.Millisecond)
+	testkit.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed })
 }
 
 // A start takes over the logs of a version without these records, also in an instance that must not create a store.

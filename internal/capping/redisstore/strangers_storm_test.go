@@ -38,7 +38,7 @@ func replicated(t *testing.T, master string) {
 // follows waits until the store sends everything to the server.
 func follows(t *testing.T, s *Store, addr string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 2*time.Minute, 20*time.Millisecond)
+	testkit.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr })
 }
 
 // restart starts the server again and waits until the store reaches it. After many failed dials the Redis library
@@ -48,8 +48,7 @@ func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	require.NoError(t, c.Restart(addr))
 	for _, n := range s.top.Nodes() {
 		if n.Addr() == addr {
-			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 2*time.Minute,
-				20*time.Millisecond)
+			testkit.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil })
 		}
 	}
 }
@@ -69,10 +68,10 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
 
 	restart(t, stranger, s, stranger.Addrs[0])
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		h := s.Health(t.Context())
 		return h.State == "degraded" && strings.Contains(h.Error, "node "+stranger.Addrs[0]+": is a separate master")
-	}, 30*time.Second, 20*time.Millisecond)
+	})
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 
 	replicated(t, master)
@@ -101,10 +100,10 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.NoError(t, err)
 	back := admin(t, master)
 	require.NoError(t, back.ReplicaOf(t.Context(), host, port).Err())
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		text, err := back.Info(t.Context(), "replication").Result()
 		return err == nil && topology.ParseInfo(text)["master_link_status"] == "up"
-	}, 30*time.Second, 20*time.Millisecond)
+	})
 	follows(t, s, replica)
 	refreshes(t, s)
 	replicated(t, replica)
@@ -169,10 +168,10 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0),
 		AttemptTimeout: 400 * time.Millisecond})
 	restart(t, others, s, stranger)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		_, problem := s.top.State()
 		return problem != ""
-	}, 30*time.Second, 10*time.Millisecond)
+	})
 	for range 20 { // whose view is taken is chance
 		refreshes(t, s)
 		for _, n := range s.top.Masters() {

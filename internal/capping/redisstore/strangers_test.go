@@ -16,10 +16,10 @@ import (
 func refreshes(t *testing.T, s *Store) {
 	t.Helper()
 	ended := s.top.Refreshes() + 2 // the first may have begun before
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		s.top.RefreshSoon()
 		return s.top.Refreshes() >= ended
-	}, 30*time.Second, 5*time.Millisecond)
+	})
 }
 
 func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {

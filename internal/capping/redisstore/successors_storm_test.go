@@ -13,6 +13,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
@@ -46,8 +47,7 @@ func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who 
 	for _, want := range []string{
 		who + ": maxmemory-policy is allkeys-lru", who + ": hash-max-listpack-value is 64",
 	} {
-		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, 2*time.Minute,
-			20*time.Millisecond, want)
+		testkit.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, want)
 	}
 	refreshes(t, s)
 	require.NoError(t, s.Close())

@@ -4,6 +4,7 @@ package drills
 
 import (
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func TestFailovers(t *testing.T) {
 	load.goOn(100)
 
 	master, replicas := shard(t, cluster.Addrs)
-	require.Eventually(t, func() bool {
+	testkit.Eventually(t, func() bool {
 		command(t, replicas[0], "cluster", "failover") // a server that stands still for the 5 s of it lets it run out
 		for asked := time.Now(); time.Since(asked) < 6*time.Second; {
 			if strings.Contains(info(t, replicas[0]), "role:master") {
@@ -30,7 +31,7 @@ func TestFailovers(t *testing.T) {
 			}
 		}
 		return false
-	}, time.Minute, 20*time.Millisecond)
+	})
 	load.goOn(200)
 	require.Empty(t, load.failures(), "while a replica was made master")
 
@@ -48,7 +49,7 @@ func TestFailovers(t *testing.T) {
 	t.Logf("a master lost: %d calls without a whole answer: %q", len(failed), failed)
 	require.NoError(t, cluster.Restart(replicas[0]))
 	require.Eventually(t, func() bool { return strings.Contains(info(t, replicas[0]), "master_link_status:up") },
-		time.Minute, 50*time.Millisecond)
+		testkit.Patience, 50*time.Millisecond)
 	load.goOn(100)
 	require.Empty(t, load.failures(), "after the lost master came back as a replica")
 	require.NotEqual(t, master, replicas[0])

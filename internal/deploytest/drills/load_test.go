@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // The users who are asked for, how often each may be sent to, and how many a call names.
@@ -139,7 +141,7 @@ func read(response *http.Response, got any) error {
 func (l *load) goOn(calls int) {
 	l.Helper()
 	until := l.count() + calls
-	require.Eventually(l, func() bool { return l.count() >= until }, 2*time.Minute, 5*time.Millisecond)
+	testkit.Eventually(l, func() bool { return l.count() >= until })
 }
 
 func (l *load) count() int {

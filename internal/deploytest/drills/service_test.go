@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,8 +62,7 @@ type instance struct {
 func (p *place) start(addr, program, more string) *instance {
 	p.Helper()
 	i := p.launch(addr, program, more)
-	require.Eventually(p, func() bool { return i.ended() || ready("http://"+addr) }, 2*time.Minute,
-		10*time.Millisecond, "%s", i.log)
+	testkit.Eventually(p, func() bool { return i.ended() || ready("http://"+addr) }, "%s", i.log)
 	require.False(p, i.ended(), "%s", i.log)
 	return i
 }
@@ -165,6 +163,6 @@ func balance(t testing.TB, one, two string) (url string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	require.Eventually(t, func() bool { return ready("http://" + bind) }, 2*time.Minute, 10*time.Millisecond, "%s", log)
+	testkit.Eventually(t, func() bool { return ready("http://" + bind) }, "%s", log)
 	return "http://" + bind
 }

@@ -114,5 +114,5 @@ func known(t testing.TB, nodes []string, addr string) {
 			}
 		}
 		return strings.Count(command(t, addr, "cluster", "nodes"), " connected") > len(nodes)
-	}, time.Minute, 50*time.Millisecond)
+	}, testkit.Patience, 50*time.Millisecond)
 }

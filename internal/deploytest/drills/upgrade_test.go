@@ -4,6 +4,7 @@ package drills
 
 import (
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 	"io"
 	"net/http"
 	"os"
@@ -29,8 +30,7 @@ func TestAnUpgradeIsNotNoticed(t *testing.T) {
 		old.stop()
 		load.goOn(50)
 		renewed := place.start(old.addr, "", "log: {format: json}\n")
-		require.Eventually(t, func() bool { return renewed.asked() > 20 }, 2*time.Minute, 20*time.Millisecond,
-			"the balancer has taken it back")
+		testkit.Eventually(t, func() bool { return renewed.asked() > 20 }, "the balancer has taken it back")
 	}
 	load.goOn(50)
 	require.Empty(t, load.failures())
