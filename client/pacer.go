@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -95,9 +96,7 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Ahead == 0 {
-		cfg.Ahead = defaultAhead
-	}
+	cfg.Ahead = cmp.Or(cfg.Ahead, defaultAhead)
 	cfg.Pacers = slices.Clone(cfg.Pacers)
 	p := &Pacer{client: c, cfg: cfg, demand: demand{ahead: cfg.Ahead}}
 	p.timer = time.AfterFunc(time.Hour, p.tick)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -20,9 +21,7 @@ const DroppedPrefix = OpenPrefix + "dropped/"
 // DroppedKey returns the key of an instance's Dropped document. The instance "" stands for a document that every
 // location with Dropped documents has.
 func DroppedKey(instance string) string {
-	if instance == "" {
-		instance = "begun"
-	}
+	instance = cmp.Or(instance, "begun")
 	return DroppedPrefix + instance + ".json"
 }
 

@@ -130,10 +130,7 @@ func (p *Policy) Retention(widen time.Duration) time.Duration {
 	for _, limits := range p.Segments {
 		longest = max(longest, longestOf(limits))
 	}
-	if longest == 0 {
-		longest = noLimits
-	}
-	return longest + widen
+	return cmp.Or(longest, noLimits) + widen
 }
 
 func longestOf(limits []Limit) (longest time.Duration) {

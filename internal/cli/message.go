@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,10 +125,7 @@ func (t *totals) add(r *audit.Record, channel string, keep int) {
 	t.Calls++
 	t.Users += one.Users
 	for _, s := range r.Segments {
-		name := s.Name
-		if name == "" {
-			name = "default"
-		}
+		name := cmp.Or(s.Name, "default")
 		if t.Segments[name] == nil {
 			t.Segments[name] = &segmentTotals{}
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -55,10 +56,7 @@ func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error
 			if err != nil {
 				return c.HintedLists(err)
 			}
-			user := change.UserID
-			if user == "" {
-				user = "image:" + change.Image
-			}
+			user := cmp.Or(change.UserID, "image:"+change.Image)
 			of := &api.MemberChange{Change: change.Change, At: change.At, By: change.By, Superseded: change.Superseded}
 			if err := list.add(change, user, of); err != nil {
 				return err

@@ -157,10 +157,7 @@ func (t *timeline) channels(k *userKnown) {
 	var order []string
 	of := func(channel string) *row {
 		if rows[channel] == nil {
-			name := channel
-			if name == "" {
-				name = "no channel"
-			}
+			name := cmp.Or(channel, "no channel")
 			rows[channel] = &row{Name: name}
 			order = append(order, channel)
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,10 +25,7 @@ type verdict struct {
 
 // On describes the channel in words.
 func (v verdict) On() string {
-	if v.Channel == "" {
-		return "without a channel"
-	}
-	return v.Channel
+	return cmp.Or(v.Channel, "without a channel")
 }
 
 // judge derives the verdict for a channel from the API's answer about each rule.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -113,10 +114,7 @@ func Run(ctx context.Context, checks []check) *Report {
 // run runs one check and returns its findings. run abandons a check that does not return, for example on a hanging
 // file system.
 func (c *check) run(ctx context.Context) []Finding {
-	within := c.Within
-	if within == 0 {
-		within = defaultTime
-	}
+	within := cmp.Or(c.Within, defaultTime)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	notes := &notes{check: c.Name}

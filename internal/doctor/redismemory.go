@@ -165,10 +165,7 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 
 // orMany returns a limit, or a very large number for 0, which means no limit.
 func orMany(bound int64) int64 {
-	if bound == 0 {
-		return 1 << 62
-	}
-	return bound
+	return cmp.Or(bound, 1<<62)
 }
 
 // longFork is the duration of a fork at which a check warns, because calls are delayed.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -113,10 +114,7 @@ func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m
 }
 
 func (s *Subject) judgeAge(n *notes, m *segments.Manifest) {
-	oldest := s.MaxAge
-	if oldest == 0 {
-		oldest = 7 * 24 * time.Hour
-	}
+	oldest := cmp.Or(s.MaxAge, 7*24*time.Hour)
 	exact := s.now().Sub(m.CreatedAt)
 	age := exact.Round(time.Minute)
 	switch {

@@ -97,17 +97,12 @@ func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the S3 configuration: %w", err)
 	}
-	endpoint := cfg.Endpoint
-	if endpoint == "" {
-		endpoint = os.Getenv("AWS_ENDPOINT_URL_S3")
-	}
+	endpoint := cmp.Or(cfg.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"))
 	return s3.NewFromConfig(loaded, func(o *s3.Options) {
 		if cfg.Region != "" {
 			o.Region = cfg.Region
 		}
-		if o.Region == "" {
-			o.Region = "us-east-1"
-		}
+		o.Region = cmp.Or(o.Region, "us-east-1")
 		if endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
 			o.UsePathStyle = true

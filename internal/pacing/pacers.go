@@ -75,10 +75,7 @@ type Call struct {
 
 // share returns the name of the call's share.
 func (c *Call) share() string {
-	if c.Share != "" {
-		return c.Share
-	}
-	return c.ClientShare
+	return cmp.Or(c.Share, c.ClientShare)
 }
 
 // log returns the hash of the message or key whose log the pacer uses; "" for a pacer with one log. log returns

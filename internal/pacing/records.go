@@ -1,6 +1,7 @@
 package pacing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -59,12 +60,8 @@ type RecordBounds struct {
 
 // WithDefaults returns the bounds with defaults for zero fields.
 func (b RecordBounds) WithDefaults() RecordBounds {
-	if b.Client == 0 {
-		b.Client = 250_000
-	}
-	if b.All == 0 {
-		b.All = 1_000_000
-	}
+	b.Client = cmp.Or(b.Client, 250_000)
+	b.All = cmp.Or(b.All, 1_000_000)
 	return b
 }
 

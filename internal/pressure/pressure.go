@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,17 +128,10 @@ func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 }
 
 func (c *Config) defaults() {
-	or := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	or(&c.Weeks, DefaultWeeks)
-	or(&c.Most, DefaultMost)
-	or(&c.MinTaken, DefaultMinTaken)
-	if c.MemoryBytes == 0 {
-		c.MemoryBytes = DefaultMemory
-	}
+	c.Weeks = cmp.Or(c.Weeks, DefaultWeeks)
+	c.Most = cmp.Or(c.Most, DefaultMost)
+	c.MinTaken = cmp.Or(c.MinTaken, DefaultMinTaken)
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, DefaultMemory)
 }
 
 // start returns the first instant of the earliest week.

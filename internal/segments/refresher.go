@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +113,7 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	if cfg.Keep == 0 {
-		cfg.Keep = DefaultKeep
-	}
+	cfg.Keep = cmp.Or(cfg.Keep, DefaultKeep)
 	if cfg.Guarded == nil {
 		cfg.Guarded = func() Guarded { return Guarded{} }
 	}

@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"cmp"
 	"iter"
 	"runtime"
 
@@ -39,10 +40,7 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 
 // Original returns the generation before Unify or RenumberedBy.
 func (g *Generation) Original() *Generation {
-	if g.was != nil {
-		return g.was
-	}
-	return g
+	return cmp.Or(g.was, g)
 }
 
 // unite returns the dictionary of the ids of two generations, with a way back if both have one.

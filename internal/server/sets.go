@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,9 +232,7 @@ func without(users, others []capping.UserID) []capping.UserID {
 func (s *Server) recordChange(c *call, span recordSpan, set string, at capping.Instant) *audit.Record {
 	x := span.call(c.Caller, capping.Message{}, 0)
 	x.Generation, x.Config = s.capper.Segments().Generation(), s.capper.Policy().Version
-	if at == 0 {
-		at = x.At // nothing was stored
-	}
+	at = cmp.Or(at, x.At) // nothing was stored
 	x.Change = &audit.SetChange{Set: set, At: at, RequestID: trace.RequestID(c.ctx)}
 	return x
 }

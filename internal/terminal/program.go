@@ -86,9 +86,7 @@ func repeated(command *kong.Context) error {
 // misused returns the error for wrong arguments. A hint of the error itself comes first.
 func (p Program) misused(err error) error {
 	hint := Hint(err)
-	if hint == "" {
-		hint = p.Name + " --help lists the commands, " + p.Name + " COMMAND --help the flags of one"
-	}
+	hint = cmp.Or(hint, p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one")
 	return Hinted(Misuse(err), hint)
 }
 

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -42,12 +43,8 @@ func (c Config) withDefaults() (Config, error) {
 	if objects.IsURL(c.To) && c.Spool == "" {
 		return c, errors.New("journal: Config.Spool must be set")
 	}
-	if c.Roll == 0 {
-		c.Roll = 10 * time.Minute
-	}
-	if c.MaxWaiting == 0 {
-		c.MaxWaiting = 10 << 30
-	}
+	c.Roll = cmp.Or(c.Roll, 10*time.Minute)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, 10<<30)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}

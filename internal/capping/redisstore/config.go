@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -142,15 +143,9 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Namespace == "" {
-		c.Namespace = "fc"
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Second
-	}
-	if c.AttemptTimeout == 0 {
-		c.AttemptTimeout = time.Second
-	}
+	c.Namespace = cmp.Or(c.Namespace, "fc")
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, time.Second)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}

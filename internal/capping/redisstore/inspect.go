@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -90,9 +91,7 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
 		return nil, errors.New("addrs: must contain at least one host:port")
 	}
-	if config.Namespace == "" {
-		config.Namespace = "fc"
-	}
+	config.Namespace = cmp.Or(config.Namespace, "fc")
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}

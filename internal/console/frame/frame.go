@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,9 +204,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
 			"Open the page here and send the form again.")
 	}
-	if most == 0 {
-		most = defaultForm
-	}
+	most = cmp.Or(most, defaultForm)
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	err := r.ParseMultipartForm(most)
 	if errors.Is(err, http.ErrNotMultipart) {

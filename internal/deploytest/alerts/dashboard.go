@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -113,9 +114,7 @@ func (d *Dashboard) panels() (list []object) {
 
 func (p *Panel) size() (w, h int) {
 	w, h = p.Width, panelHeight
-	if w == 0 {
-		w = panelWidth
-	}
+	w = cmp.Or(w, panelWidth)
 	if p.Kind == "stat" {
 		h = statHeight
 	}
@@ -123,10 +122,7 @@ func (p *Panel) size() (w, h int) {
 }
 
 func (p *Panel) json(id int, place object) object {
-	kind := p.Kind
-	if kind == "" {
-		kind = "timeseries"
-	}
+	kind := cmp.Or(p.Kind, "timeseries")
 	defaults := object{"unit": p.Unit, "thresholds": object{"mode": "absolute", "steps": p.steps()},
 		"color": object{"mode": "thresholds"}}
 	if kind == "timeseries" {

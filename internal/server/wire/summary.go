@@ -11,10 +11,7 @@ import (
 
 // SegmentName returns the name of a segment in the form that callers see.
 func SegmentName(segment string) string {
-	if segment == "" {
-		return api.NoSegment
-	}
-	return segment
+	return cmp.Or(segment, api.NoSegment)
 }
 
 // Counts holds the number of users for each outcome.
