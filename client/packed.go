@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds ids one behind the other, in a third of the bytes that they take as strings. UUIDs have 16 bytes, and
+// Packed holds ids one after the other, in a third of the bytes that they take as strings. UUIDs have 16 bytes, and
 // uint64 ids have 8 bytes, big endian. Other kinds of ids have no packed form.
 type Packed struct {
 	Bytes []byte

@@ -24,7 +24,7 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 	return nil
 }
 
-// EraseWithSets deletes the sends of a user and the changes of sets by calls. The builds alone decide then whether the
+// EraseWithSets deletes the sends of a user and the changes of sets by calls. Then only the builds decide whether the
 // user is in a set, so a person who opted out since the last build may receive messages.
 func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user)+"?sets=true", nil, nil); err != nil {

@@ -198,7 +198,7 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation, and those that exist by calls alone, with their live changes. It
+// Sets lists the sets of the current generation, and those that exist only by calls, with their live changes. It
 // needs a key with the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")

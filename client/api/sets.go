@@ -44,7 +44,7 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the answer of GET /v1/sets: the sets of the generation in use, and the sets that exist by calls alone.
+// Sets is the answer of GET /v1/sets: the sets of the generation in use, and the sets that exist only by calls.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names

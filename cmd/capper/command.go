@@ -28,9 +28,9 @@ type commands struct {
 	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show the counts of one message."`
 	Count       countCommand            `cmd:"" help:"Count an audience by segment and set; with --channel, also count users who could receive a message now."`
 	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets of the generation in use."`
-	Set         setCommands             `cmd:"" help:"Change sets by calls, and list the changes."`
+	Set         setCommands             `cmd:"" help:"Add users to sets or remove them, and list these changes."`
 	Lookup      lookupCommand           `cmd:"" help:"Show the segment and sets that users belong to."`
-	IDs         idsCommand              `cmd:"" name:"ids" help:"Print the images of user ids, which order lists for the store."`
+	IDs         idsCommand              `cmd:"" name:"ids" help:"Print the image of each user id: the number by which the store sorts users."`
 	Explain     explainCommand          `cmd:"" help:"Explain why a user is allowed or capped."`
 	Limits      limitsCommand           `cmd:"" help:"Show the limits in force."`
 	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines to standard output at the rate that a pacer permits."`

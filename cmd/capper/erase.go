@@ -14,8 +14,8 @@ import (
 // eraseCommand is the command `capper erase USER…`.
 type eraseCommand struct {
 	cli.Service
-	Users []string `arg:"" name:"user" help:"User ids to erase, of the kind of the service's ids."`
-	Sets  bool     `help:"Also remove the changes of sets by calls, such as opt-outs; the builds alone decide then who is in a set."`
+	Users []string `arg:"" name:"user" help:"User ids to erase, of the kind that the service uses."`
+	Sets  bool     `help:"Also remove changes that calls made to sets, such as opt-outs; then only the builds decide who is in a set."`
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 

@@ -18,7 +18,7 @@ import (
 // lookupCommand is the command `capper lookup USER…`.
 type lookupCommand struct {
 	cli.Service
-	Users []string `arg:"" optional:"" name:"user" help:"User ids to look up, of the kind of the service's ids. Give either these ids or --file."`
+	Users []string `arg:"" optional:"" name:"user" help:"User ids to look up, of the kind that the service uses. Give either these ids or --file."`
 	File  string   `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once: dense ids in ascending order, others in the order of the store."`
 	idFile
 	Set []string `placeholder:"NAME" help:"Name of a set to check for each user; may be repeated."`

@@ -21,7 +21,7 @@ type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set; the next decision counts them."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; the next decision counts them."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom calls added to a set or removed from it."`
-	Replay  cli.SetReplayCommand  `cmd:"" help:"Make the calls in the audit that changed sets again, after the store lost changes."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat the changes of sets that the audit holds, after the store lost them."`
 	List    cli.SetListCommand    `cmd:"" help:"List the sets with the sizes and ages of their builds and of their changes by calls."`
 }
 
@@ -29,9 +29,9 @@ type setCommands struct {
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
-	Users []string `arg:"" optional:"" name:"users" help:"User ids of the kind of the service's ids, or one file of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Text ids are never file names: use --file."`
+	Users []string `arg:"" optional:"" name:"users" help:"User ids of the kind that the service uses, or one file of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Text ids are never file names: use --file."`
 	File  string   `placeholder:"FILE" help:"File of user ids, in place of user ids."`
-	At    string   `placeholder:"TIME" help:"Time when the users said so, such as 2026-11-22T10:00:00Z. A later change of a user stands against it. Default: now."`
+	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. A later change of the same user takes precedence. Default: now."`
 	idFile
 
 	when time.Time

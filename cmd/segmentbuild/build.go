@@ -26,7 +26,7 @@ type buildCommand struct {
 	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first one. Required with --table, where a row with another name is a bad row. Without this flag, overlapping segments are an error."`
 
 	IDs        string     `name:"ids" enum:",dense,uint64,uuid,text" default:"" placeholder:"KIND" help:"Kind of the user ids: dense (0 to 4294967295), uint64, uuid or text. The first build to a location fixes the kind and stores it with a random key in ids.json; later builds may leave the flag out. Default: the kind of the location, and dense for a new one."`
-	NoNames    bool       `name:"no-names" help:"Leave out the way back from users to their ids, for uuid and text: services then count and filter audiences, but cannot list their ids."`
+	NoNames    bool       `name:"no-names" help:"Publish no table of the original ids (for uuid and text): services then count and filter audiences, but cannot list ids."`
 	Input      inputFlags `embed:""`
 	Bounds     boundFlags `embed:""`
 	Approval   approval   `embed:""`
@@ -128,7 +128,7 @@ func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publi
 	return p, nil
 }
 
-// mayRepeat reports whether amends alone won the race against the build.
+// mayRepeat reports whether only amends won the race against the build.
 func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
 	return now.AmendedSince(ctx, at, before)
 }

@@ -22,7 +22,7 @@ const description = `Builds segments and sets of users from raw ids and publishe
 // commands lists the commands and flags of segmentbuild.
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets and publish them as the live generation."`
-	Amend       amendCommand            `cmd:"" help:"Replace sets of the live generation and keep everything else as it is, in seconds."`
+	Amend       amendCommand            `cmd:"" help:"Replace sets of the live generation within seconds, and keep everything else."`
 	List        listCommand             `cmd:"" help:"List the generations and show which one is live."`
 	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation, or the content of a bitmap file."`
 	Diff        diffCommand             `cmd:"" help:"Show the changes between two generations."`

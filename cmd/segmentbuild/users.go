@@ -29,7 +29,7 @@ type share struct {
 // Check returns an error if the users are invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
-		return fmt.Errorf("%d users from id %d exceed the highest id 4294967295", u.Count, u.First)
+		return fmt.Errorf("the ids of %d users that begin at id %d exceed the highest id 4294967295", u.Count, u.First)
 	}
 	sum := 0.0
 	for _, s := range u.Shares {

@@ -108,7 +108,7 @@ func newLists(cfg *config.Config) *lists {
 // take applies the sets of a configuration.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
-// isLive reports whether the configuration says that calls alone may make a set.
+// isLive reports whether the configuration says that only calls may make a set.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
 // on returns a generation without live changes, to find out which sets it lacks.

@@ -111,7 +111,7 @@ func (c *cursor) images() []capping.UserID {
 	return images
 }
 
-// bitReader reads the bits that a bitWriter wrote. Bits behind the input read as ones, so that every run of zeros
+// bitReader reads the bits that a bitWriter wrote. Bits after the input read as ones, so that every run of zeros
 // ends; end returns the fault.
 type bitReader struct {
 	in []byte
@@ -145,7 +145,7 @@ func (r *bitReader) bits(n uint) (v uint64) {
 	return v
 }
 
-// zeros reads a run of zeros and the 1 behind it, and returns the length of the run.
+// zeros reads a run of zeros and the 1 after it, and returns the length of the run.
 func (r *bitReader) zeros() (n uint64) {
 	for {
 		run := min(bits.TrailingZeros64(r.window()), 48)
@@ -158,7 +158,7 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns the number of bytes that were read, and an error if the input ended earlier or if the bits behind the
+// end returns the number of bytes that were read, and an error if the input ended earlier or if the bits after the
 // last one are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8
@@ -166,7 +166,7 @@ func (r *bitReader) end() (used int, err error) {
 		return 0, errTruncated
 	}
 	if spare := r.at & 7; spare > 0 && r.in[used-1]>>spare != 0 {
-		return 0, fmt.Errorf("bits behind the last of the images are not 0")
+		return 0, fmt.Errorf("bits after the last image are not 0")
 	}
 	return used, nil
 }

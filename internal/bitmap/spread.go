@@ -34,7 +34,7 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 }
 
 // after returns the index of the first entry above a value, from an index on, in an ascending list. The steps double,
-// because the entry is mostly near or behind the end.
+// because the entry is mostly near or after the end.
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {
 		return n

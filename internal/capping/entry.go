@@ -14,7 +14,7 @@ type UserID uint64
 const MaxDense UserID = 1<<32 - 1
 
 // Dense returns the dense id of a user, in a deployment with dense ids. Bitmaps, stored forms and answers that hold
-// dense ids alone convert users with it.
+// only dense ids convert users with it.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.

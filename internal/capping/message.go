@@ -73,7 +73,7 @@ const (
 
 // MessageMemory decides which messages a store remembers and counts. A store keeps the text of a remembered
 // message, so that a person who reads a log sees ids instead of tokens. Messages of bulk calls (BulkUsers or
-// more) are always remembered. Of the messages that only smaller calls send, at most 2 per second are
+// more) are always remembered. Of all other messages, at most 2 new ones per second are
 // remembered, with a burst of 1,000: an id and its counts for each single user would cost more than the
 // logs. A remembered message stays while it is among the last few thousand that were used. MessageMemory is
 // safe for concurrent use.

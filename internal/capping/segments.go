@@ -43,7 +43,7 @@ type Set interface {
 	Mark(users []UserID, numbers []uint32, marks []uint8, mark uint8)
 }
 
-// SetByNumber is a set whose members are found by their numbers alone, such as a bitmap.
+// SetByNumber is a set whose members are found only by their numbers, such as a bitmap.
 type SetByNumber struct {
 	Members interface {
 		Mark(numbers []uint32, marks []uint8, mark uint8)

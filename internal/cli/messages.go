@@ -26,8 +26,8 @@ type MessagesCommand struct {
 	MinAsked  int64   `placeholder:"N" help:"List only messages whose calls asked for N users or more. A user in two calls counts twice."`
 	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call or asked, largest first."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
-	Cursor    string  `placeholder:"CURSOR" help:"Continue a list behind an earlier page, with the cursor that it printed."`
-	Title     *string `placeholder:"TEXT" help:"Give the message with the id this title, its name for people. An empty title removes it. The API key needs the scope filter."`
+	Cursor    string  `placeholder:"CURSOR" help:"Cursor that an earlier page printed; the list continues after that page."`
+	Title     *string `placeholder:"TEXT" help:"Title for people to set for the message with the id. An empty title removes it. The API key needs the scope filter."`
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
 }
 

@@ -33,7 +33,7 @@ func parseImage(text string) (user capping.UserID, ok bool) {
 
 // Names holds the flag for the location that leads from ids to the images in an audit, and back.
 type Names struct {
-	Segments string `placeholder:"DIR|s3://…" help:"Location of the published generations, which leads to and from ids that are not dense. Default: segments.source of --config."`
+	Segments string `placeholder:"DIR|s3://…" help:"Location of the published generations, needed to translate ids that are not dense. Default: segments.source of --config."`
 }
 
 // open opens the location, or returns nil if no flag names one.

@@ -25,7 +25,7 @@ type PaceCommand struct {
 	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
 	Key       string         `help:"Key of the lines, for example the number of the sender; required for pacers that keep a separate limit for each key."`
 	Share     string         `placeholder:"NAME" help:"Share of the pacers, which the key must be allowed to use. Default: the share of the key, if any."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer, or longer than the max_wait of a pacer. Default: lines wait for any time."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer. The max_wait of each pacer applies too. Default: no maximum."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 

@@ -32,7 +32,7 @@ func (c *SetReplayCommand) Help() string {
 	return "Makes the calls again that changed sets, each with its original time. Use the command after the " +
 		"store lost " +
 		"changes: an accepted loss with all instances restarted, or a restored backup. A replayed change has the " +
-		"effect that it had: a later change or a newer build stands against it. Repeating the command is safe. The " +
+		"effect that it had: a later change or a newer build takes precedence. Repeating the command is safe. The " +
 		"audit lacks users who were erased, and the direction of calls that were answered with 503 and never " +
 		"repeated. " +
 		"The API key needs the scope lists."

@@ -15,7 +15,7 @@ import (
 	"capper/internal/server"
 )
 
-// newChangeable serves a service whose sets opted-out and a+B/c exist by calls alone. Its first answers to changes are
+// newChangeable serves a service whose sets opted-out and a+B/c exist only by calls. Its first answers to changes are
 // failures, of the given number. The counter counts the changes that arrived.
 func newChangeable(t *testing.T, failures int64) (*client.Client, *atomic.Int64) {
 	t.Helper()

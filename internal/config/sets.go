@@ -37,7 +37,7 @@ func (r *reader) sets(v yamltree.Value) {
 	}
 }
 
-// checkSets warns of sets that calls alone may make although no rule uses them, and of keys that are bound to sets
+// checkSets warns of sets that only calls may make although no rule uses them, and of keys that are bound to sets
 // that the configuration does not name.
 func (r *reader) checkSets() {
 	used := r.Policy.Sets()

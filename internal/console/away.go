@@ -19,7 +19,7 @@ func needsStore(p frame.Page) frame.Page {
 	return p
 }
 
-// asksStore is needsStore for a page that shows a form alone until the visitor asks something.
+// asksStore is needsStore for a page that shows only a form until the visitor asks for results.
 func asksStore(p frame.Page) frame.Page {
 	needs := needsStore(p)
 	form := p.Show

@@ -71,7 +71,7 @@ func Open(raw []byte) (*Dictionary, error) {
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
-		return errors.New("dictionary: the index does not lead from 0 to the number of images")
+		return errors.New("dictionary: the index must begin at 0 and end at the number of images")
 	}
 	var failures [2]error
 	var workers sync.WaitGroup

@@ -12,7 +12,7 @@
 //	| 4 × (2^b + 1)  | for each row the number of its first image; then n                           |
 //
 // A row holds 12 to 24 images on average, about two cache lines, so a random look-up misses the cache about three
-// times. The index follows the images so that a Writer streams the file and keeps the index alone in memory.
+// times. The index follows the images so that a Writer streams the file and keeps only the index in memory.
 // 270 million images take 5.25 bytes each. A file has no checksum, like a bitmap: its manifest has its SHA-256.
 //
 // A second, optional file leads from numbers to ids: Rests for UUIDs, Texts for texts (see texts.go).

@@ -182,13 +182,13 @@ func OpenTexts(raw []byte) (*Texts, error) {
 	at := int64(headerBytes)
 	for number := range n {
 		if number%textStride == 0 && t.offset(number/textStride) != uint64(at) {
-			return nil, fmt.Errorf("texts: the index does not lead to text %d", number)
+			return nil, fmt.Errorf("texts: the index has no valid position for text %d", number)
 		}
 		if at < end {
 			at += 2 + int64(raw[at])
 		}
 		if at > end || at == end && number < n-1 {
-			return nil, fmt.Errorf("texts: text %d ends behind the texts", number)
+			return nil, fmt.Errorf("texts: text %d ends after the last byte of the texts", number)
 		}
 	}
 	if at != end {

@@ -49,7 +49,7 @@ func New(kind Kind, key Key) *Scheme {
 }
 
 // Narrow returns the scheme with images of a number of bits, 1 to 63, so that many ids share an image. The images
-// still spread over 64 bits. Narrow is for tests alone: a test in internal/architecture rejects other callers. A
+// still spread over 64 bits. Narrow is only for tests: a test in internal/architecture rejects other callers. A
 // narrowed scheme has no way back, and the check of the scheme that was narrowed. Narrow panics on the kind dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
@@ -177,7 +177,7 @@ func (s *Scheme) mustPack() {
 }
 
 // ErrNoWayBack says that an image does not lead back to its id: the kind is text, or a test narrowed the scheme.
-var ErrNoWayBack = errors.New("an image of this kind does not lead back to its id")
+var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image")
 
 // Back appends the canonical text of the id that has an image and a rest. The rest counts for uuid alone. The error is
 // ErrNoWayBack.

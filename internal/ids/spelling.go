@@ -208,7 +208,7 @@ func (s *Scheme) numberError(text []byte) error {
 	for i := 0; i < len(text); {
 		_, size := utf8.DecodeRune(text[i:])
 		if text[i] < '0' || text[i] > '9' {
-			return fmt.Errorf("%s has the character %s, and a %s id has the digits 0 to 9 alone", is,
+			return fmt.Errorf("%s has the character %s, and a %s id has only the digits 0 to 9", is,
 				shown(text[i:i+size]), s.kind)
 		}
 		i += size

@@ -3,12 +3,12 @@
 // # Rules
 //
 // A live change adds a user to a set, removes the user, or forgets the user's earlier changes. The change with the
-// latest instant stands; of two changes at one instant an addition stands before a removal. Changes can therefore be
+// latest instant wins; at equal instants an addition wins. Changes can therefore be
 // applied in any order and repeatedly with the same result.
 //
 // A set of a generation has an as-of instant: the build contains the changes up to that instant. A later change
-// stands against the build. An earlier change has no effect, since the build is newer. An addition counts for one
-// minute (Margin) longer, because the clocks of the build and of the service may differ, and a wrong suppression is
+// takes precedence over the build. An earlier change has no effect, because the build is newer. An addition counts
+// for one minute (Margin) longer, because the clocks of the build and of the service may differ, and a wrong suppression is
 // better than a message to somebody who objected.
 //
 // When every generation in use contains a change, the store removes it and records the instant (Lists.Freed). A

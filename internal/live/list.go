@@ -89,7 +89,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// later reports whether the change i stands against the change j of the same user.
+// later reports whether the change i takes precedence over the change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()

@@ -10,7 +10,7 @@ import (
 // Kind says what a call did to a user's membership of a set.
 type Kind uint8
 
-// The kinds. Of two changes at one instant the higher kind stands.
+// The kinds. If a user has two changes at one instant, the higher kind wins.
 const (
 	Forgotten Kind = iota // the earlier changes of the user are forgotten: the build decides again
 	Removed

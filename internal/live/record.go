@@ -161,7 +161,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
-		d.err = fmt.Errorf("version %d has no user above %d", version, uint32(math.MaxUint32))
+		d.err = fmt.Errorf("version %d has no user ids above %d", version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("record of changes to a set: %w", d.err)

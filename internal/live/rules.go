@@ -7,14 +7,14 @@ const DefaultMax = 10_000_000
 
 // Rule is the configuration of a set (sets.NAME). The zero value holds the defaults.
 type Rule struct {
-	Live bool // live: the set may exist by calls alone, without a generation that contains the set
+	Live bool // live: the set may exist only by calls, without a generation that contains the set
 	Max  int  // max_live: the largest number of live changes; 0: DefaultMax
 }
 
 // Rules holds the rules of the configured sets, by name.
 type Rules map[string]Rule
 
-// IsLive reports whether the set may exist by calls alone.
+// IsLive reports whether the set may exist only by calls.
 func (r Rules) IsLive(set string) bool { return r[set].Live }
 
 // Max returns the largest number of live changes of the set.

@@ -39,7 +39,7 @@ type Position struct {
 // Page is a part of a list.
 type Page struct {
 	Found []Counts
-	// Next is the position behind which the next page begins; nil: this is the last page. A page may have fewer
+	// Next is the position after which the next page begins; nil: this is the last page. A page may have fewer
 	// messages than Query.Max and a Next, because a store looks at a limited number of messages for each page.
 	Next *Position
 }
@@ -54,7 +54,7 @@ func (o Order) Compare(a, b Position) int {
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// Behind reports whether the place is behind Query.After.
+// Behind reports whether the place is after Query.After.
 func (q *Query) Behind(p Position) bool {
 	switch {
 	case q.After == nil:
@@ -94,7 +94,7 @@ func (o Order) First(list []Candidate, n int) []Candidate {
 	return list[:min(n, len(list))]
 }
 
-// Cut returns the candidates of the page and the position behind them. list has the first candidates of the order, one
+// Cut returns the candidates of the page and the position after them. list has the first candidates of the order, one
 // more than Query.Max if there are others.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {

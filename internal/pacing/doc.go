@@ -6,7 +6,7 @@
 // A permit is the right to start one send at its slot or later. A slot is an instant in microseconds. A
 // pacer has limits: at most Max slots in every window [t, t+Window), for every t. A rate is a limit of one
 // slot per interval. The log of a pacer holds its slots, newest last. A pacer per message has one log for
-// each message. A target is a log with its limits. An ask requests permits of several targets at once. A
+// each message. A target is a log with its limits. An Ask is a request for permits of several targets at once. A
 // grant holds the permits that all targets give, taken in one atomic step.
 //
 // # Flow
@@ -62,13 +62,13 @@
 // count what went back until it passes.
 //
 // A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they
-// pass. No call reserves more than its longest wait. Somebody who knows the request may give back what is ahead: a
+// pass. No call reserves more than its longest wait. A caller that knows the request id may give back later slots: a
 // sender that waits for its slots has used none of it.
 //
 // # Targets that share
 //
 // A slow target and a fast one in one call waste nothing: permits of the fast one alone get the room between the
-// slots ahead. A permit alone waits less than an interval longer for each slot ahead in its way. A target that is
+// slots ahead. Each slot ahead delays a single permit by less than an interval. A target that is
 // asked for more than it has gives its slots to the calls in the order in which they come.
 //
 // Slots of two rates meet only at whole intervals. Let s be the slow interval in fast intervals and f the fraction
@@ -151,7 +151,7 @@
 // Slots ahead are strands, at most MostAhead: a strand has a fixed burst and distance, too, but strands may
 // overlap. A log that needs more moves the slots up to the end of the strand that ends first to the line. The room
 // before them is lost. A search for room ends after MostLooks steps, or more work than MostWork, and the slot then
-// stands behind all slots ahead. A limit with more than MostWindows slots ahead in a window counts them all at once.
+// comes after all slots ahead. A limit with more than MostWindows slots ahead in a window counts them all at once.
 //
 // Merge shortens a full log. It keeps the runs that limits can see, and moves permits to the slot of a later
 // permit, so that a limit is never exceeded. Merge cuts the permits of a log, in order, into groups and

@@ -211,7 +211,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 				moved = ahead
 			}
 		}
-		// A slot that was found is checked, and the one behind all is not yet.
+		// A slot that was found is checked, and the slot after all others is not yet checked.
 		if moved && (looks == MostLooks || work > MostWork) {
 			at = max(at, p.behindAll())
 		}
@@ -220,7 +220,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 }
 
 // MostLooks and MostWork bound the search for room between slots ahead. A permit that finds none in so many steps, or
-// with more work, stands behind them. The work of a step is, for each limit, the number of strands for each window that
+// with more work, comes after them. The work of a step is, for each limit, the number of strands for each window that
 // the limit looks at.
 const (
 	MostLooks = 500

@@ -50,7 +50,7 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// listed returns distinct names in order behind a title. It leaves names beyond mostNames out, and says how many.
+// listed returns distinct names in order after a title. It leaves names beyond mostNames out, and says how many.
 func listed(title string, names []string) string {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

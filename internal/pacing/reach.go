@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// How a pacer serves calls with shorter waits beside those with longer ones: see Waits of different length in the
+// These constants divide a pacer between calls with shorter and longer waits: see Waits of different length in the
 // package documentation.
 const (
-	// LeastReach is the least wait that makes others leave room, but for no wait at all.
+	// LeastReach is the shortest wait above 0 for which calls with longer waits leave slots free.
 	LeastReach = 500 * time.Millisecond
 	mostReach  = 2 * time.Minute
 	// Calls with longer waits get a row of slots in each period of a rate. There are at most farRows of them ahead,
@@ -19,8 +19,8 @@ const (
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// reaches returns the waits for which longer ones leave room, in order; a store looks at the marks of all of them in
-// one step, so they are at most MaxPacers. 0 stands for calls without a wait.
+// reaches returns the waits, in ascending order, that get slots of their own: calls with longer waits leave some slots
+// free for them. A store reads the marks of all of them in one step, so there are at most MaxPacers. 0 means no wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}

@@ -87,7 +87,7 @@ func (p *Pacer) Period() time.Duration {
 }
 
 // restAhead returns how far ahead the pacer gives out slots to calls without a share: RestAhead, or two intervals of a
-// slow rate. A share that begins to be asked for finds its part behind these slots.
+// slow rate. A share that begins to be asked for gets its part after these slots.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {

@@ -133,7 +133,7 @@ func (e *LossError) Error() string {
 		strings.Join(texts, "; "), e.Before)
 }
 
-// onlyOverrules reports whether the generation is rejected for the additions by calls alone.
+// onlyOverrules reports whether additions by calls are the only reason to reject the generation.
 func (e *LossError) onlyOverrules() bool {
 	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }

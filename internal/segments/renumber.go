@@ -12,7 +12,7 @@ import (
 )
 
 // Renumbering leads from the numbers of an earlier generation to those of a later one, so that their bitmaps can be
-// compared. Users who are in the dictionary of the earlier generation alone get the numbers behind those of the later
+// compared. Users who are in the dictionary of the earlier generation alone get the numbers after those of the later
 // one.
 type Renumbering struct{ to []uint32 }
 
@@ -46,7 +46,7 @@ func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return users.Bitmap()
 }
 
-// RenumberedBy returns the generation with the numbers of another dictionary, for comparisons alone: the manifest
+// RenumberedBy returns the generation with the numbers of another dictionary, only for comparisons: the manifest
 // stays, and describes the stored bitmaps. The result is g if the numbers are the same.
 func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {

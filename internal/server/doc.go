@@ -37,7 +37,7 @@
 //
 // A server has one kind of ids (Config.IDs). Dense ids are users themselves. The decoder turns all other ids into
 // images, which are the users of the Capper, and keeps the ids beside them for the answer, because an image does not
-// lead back to its id. A call that takes dense ids alone refuses other kinds by name. Log lines show images, not ids.
+// lead back to its id. A call that takes only dense ids refuses other kinds by name. Log lines show images, not ids.
 //
 // # Guarantees
 //

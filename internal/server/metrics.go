@@ -30,7 +30,7 @@ type Metrics struct {
 	Pacers *pacerMetrics
 	// Sets counts the changes of sets by calls.
 	Sets *setMetrics
-	// Records counts the records that calls for permits leave behind.
+	// Records counts the records that calls for permits leave.
 	Records *recordMetrics
 }
 

@@ -57,7 +57,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_permits_wait_seconds",
-			Help:    "Wait until the last permit of a call may be used, in seconds, by each pacer that the call named.",
+			Help:    "Time from a call for permits until its last permit may be used, in seconds, by pacer.",
 			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
 		}, pacerLabel),
 		queue: asOfNow("capper_pacer_queue_seconds",

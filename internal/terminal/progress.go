@@ -137,7 +137,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon returns the text behind a colon and a blank, or "" for an empty text.
+// colon returns a colon, a blank and the text, or "" for an empty text.
 func colon(text string) string {
 	if text == "" {
 		return ""

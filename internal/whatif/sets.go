@@ -72,7 +72,7 @@ func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	return &recordedSet{published, s.shown[k], s.groups}, true
 }
 
-// AsOf returns the age of a set, as the generation knows it. A set that the generation lacks is made by calls alone and
+// AsOf returns the age of a set, as the generation knows it. A set that the generation lacks is made only by calls and
 // is never old.
 func (s *recordedSets) AsOf(set string) time.Time {
 	dated, ok := s.Segments.(capping.Dated)

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ReadFile reads a file for Parse. Of a file that is too large, it reads only the part that proves the excess.
+// ReadFile reads a file for Parse. If the file is too large, it stops reading at the limit.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

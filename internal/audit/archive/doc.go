@@ -19,7 +19,7 @@
 // # Memory
 //
 // Memory holds the files that cover the current instant, and a few in advance. With a roll of ten minutes these are
-// two files for each instance. Each record that stands after others in its file takes 8 bytes more.
+// two files for each instance. Each record except the first of a file takes 8 bytes more.
 //
 // # Compaction
 //

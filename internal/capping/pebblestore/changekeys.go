@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// The prefixes of the keys of changes to sets. These keys lie behind those of counts.
+// The prefixes of the keys of changes to sets. These keys sort after those of counts.
 var (
 	freedKey     = []byte{database.KeyMeta, 0xFF, 4} // the whole key
 	freshPrefix  = []byte{database.KeyMeta, 0xFF, 5} // records of calls with few users

@@ -13,7 +13,7 @@ import (
 )
 
 // lives maps a pacer's name to the number at the start of its log keys. The number is 0, and grows beyond
-// all others each time the pacer is forgotten. The new logs then lie behind all old ones, so that reads of
+// all others each time the pacer is forgotten. The new logs then sort after all old ones, so that reads of
 // them touch no damaged block of old logs.
 type lives map[string]uint32
 

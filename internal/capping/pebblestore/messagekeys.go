@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// The prefixes of the keys of counts. These keys lie behind all other keys of database.KeyMeta, whose names
+// The prefixes of the keys of counts. These keys sort after all other keys of database.KeyMeta, whose names
 // are letters.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}

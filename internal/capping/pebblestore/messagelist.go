@@ -123,7 +123,7 @@ func (l *listing) walk(ctx context.Context) (reached *messages.Position, err err
 	return reached, errors.Join(err, it.Close())
 }
 
-// upper returns the key behind the last one of the list that the query may want.
+// upper returns the key after the last one of the list that the query may want.
 func (l *listing) upper() []byte {
 	until := capping.Never
 	if l.Until > 0 {

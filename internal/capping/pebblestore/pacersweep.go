@@ -82,7 +82,7 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage returns the key at which the sweep continues behind an unreadable key: the first log, or the
+// behindDamage returns the key at which the sweep continues after an unreadable key: the first log, or the
 // logs of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {

@@ -120,7 +120,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 }
 
 var (
-	errCorrupt   = errors.New("the stored log has an incomplete entry: erase the user")
+	errCorrupt   = errors.New("the stored log of the user has an incomplete entry: erase the user to repair it")
 	errWrongType = errors.New("the Redis key of a bucket is not a hash: another program writes to the keys of " +
 		"capper; find the program and move its key away")
 )

@@ -277,7 +277,7 @@ func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// free implements Store.Free. What a failure leaves is retried in the background.
+// free implements Store.Free. If it fails, the rest is retried in the background.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)

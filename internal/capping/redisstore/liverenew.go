@@ -231,7 +231,7 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the changes of partition %d come faster than they can be read", p)
+	return fmt.Errorf("partition %d gets changes faster than they can be read", p)
 }
 
 // renewOnce reads the log after the version asked, which is the known one, or the whole log. done is false when the log
@@ -325,7 +325,7 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// lacks reports whether a change would stand against the stored ones.
+// lacks reports whether a change would take precedence over the stored ones.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
 	if !ok {

@@ -194,7 +194,7 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// reached returns the place up to which every shelf was read, and drops what was found behind it: the next page finds
+// reached returns the place up to which every shelf was read, and drops messages found after it: the next page finds
 // it again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)

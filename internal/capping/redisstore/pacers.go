@@ -114,7 +114,7 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 }
 
 // errRepeated reports that a store remembers one of several joined asks, so that none of them has taken permits.
-var errRepeated = errors.New("one of the joined requests is a repetition")
+var errRepeated = errors.New("one of the combined requests is a repetition")
 
 // Forget implements ForgetPacer of pacing.Store. A pacer of any group is forgotten in each partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {

@@ -251,7 +251,7 @@ func alone(ctx context.Context, target *redisstore.Store) error {
 		}
 		if time.Since(started) > ghost {
 			return terminal.Hinted(fmt.Errorf(
-				"%d other instances use this Redis: no service may decide on it until the migration has ended",
+				"%d other instances use this Redis: no service may use it until the migration has ended",
 				fleet.Instances-1),
 				"stop these instances, empty Redis, and start again with another --work")
 		}

@@ -189,7 +189,7 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 // ErrDiffers reports that the target has a send that no source ever had, or that it lost a send of this pass. Another
 // writer must be active.
 var ErrDiffers = errors.New(
-	"the target has a log that differs from every copied version: does a service already decide on this Redis?")
+	"the target has a log that differs from every copied version: does a service already use this Redis?")
 
 // verify reads a user's log back. If the log is that of an earlier copy, verify replaces it.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {

@@ -72,7 +72,7 @@ func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 // Link returns a cell with text that links to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// Titled returns a link with the title and the id of a thing, which without a title has its id alone. The export has
+// Titled returns a link with the title and the id of a thing, which without a title has only its id. The export has
 // the id.
 func Titled(title, id, to string) Cell {
 	if title == "" {

@@ -28,7 +28,7 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// generation is a generation without segments, whose only set is made by calls alone.
+// generation is a generation without segments, whose one set is made only by calls.
 type generation struct {
 	capping.DenseIDs
 	store    live.Store

@@ -30,7 +30,7 @@
 // imageLists. When all inputs are read, every list is sorted, the lists are merged into the dictionary, and each list
 // becomes a bitmap of numbers, with which the build goes on. The memory is 8 bytes for each id of each segment and set,
 // 6 bytes an id for the dictionary, and with Config.Names 24 bytes a UUID, or about the length of a text and 16 bytes.
-// The dictionary of an amend has the ids of its files alone; Result.WarningsOver compares them with the live ids.
+// The dictionary of an amend has only the ids of its files; Result.WarningsOver compares them with the live ids.
 //
 // # The end of a file
 //

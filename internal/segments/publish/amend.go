@@ -135,7 +135,7 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 // Exists reports whether a generation is live, so that an amend can carry its content over.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
-// AmendedSince reports whether amends alone lie between an earlier state and this one. A build that lost
+// AmendedSince reports whether only amends lie between an earlier state and this one. A build that lost
 // the race against them may repeat its last steps over this state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
@@ -150,7 +150,7 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether amends alone lead from one generation to a later one, which has the same numbers.
+// amendsAlone reports whether only amends lead from one generation to a later one, which has the same numbers.
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -239,7 +239,7 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// Grown is a set that users joined. The users who are missing in the candidate's set stay in it.
+// Grown is a set that users joined. Users who are in the live set but not in the candidate's stay in the set.
 type Grown struct {
 	Change
 	// Stay is the number of users who are not in the candidate's set but stay in the published set.

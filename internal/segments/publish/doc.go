@@ -5,7 +5,7 @@
 // # Publishing
 //
 // A publish writes the bitmaps first, then the manifest, then current.json. A crash at any point leaves
-// the live generation intact, and the next run succeeds. Of two publishers that started from the same
+// the live generation intact, and the next run succeeds. If two publishers start from the same
 // live generation, one wins; the other gets objects.ErrLostRace and has changed nothing. Content that is
 // already live is not published again.
 //
@@ -47,7 +47,7 @@
 // only the bitmaps of its sets. The as_of of a set decides between an amend and a build: the build keeps
 // the amended users if its own files are not later, and joins both in a set that only grows. The union
 // of two versions has the earlier as_of, and AmendedAsOf keeps protecting the amended users. After a lost
-// race an amend repeats its work over every generation, and a build over one that amends alone have made
+// race an amend repeats its work over every generation, and a build over one that only amends have made
 // (LiveState.AmendedSince). A repeated publish shares the bitmaps in memory (Session) and checks the
 // stored objects without storing them again (Publisher).
 //
@@ -58,7 +58,7 @@
 // dictionary has all ids of the amend, it is carried over, and so is the way back. Otherwise Over inserts the new
 // ids (segments.Insertion), and the amend stores the dictionary, the way back and every bitmap by the new
 // numbers. The guard still compares the amended sets alone. A build that keeps amended users whose ids are in
-// no file inserts these ids in the same way. Whether amends alone lie between two generations with different numbers
+// no file inserts these ids in the same way. Whether only amends lie between two generations with different numbers
 // depends on their users, so AmendedSince reads both.
 //
 // # Withdrawing

@@ -12,12 +12,12 @@ import (
 	"capper/internal/segments"
 )
 
-// NotYet returns a *segments.IDsError if the ids are not dense: an operation that takes dense ids alone so far.
+// NotYet returns a *segments.IDsError if the ids are not dense: an operation that takes only dense ids so far.
 func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
 	}
-	return segments.IDsErrorf("this location's ids are %s: %s takes dense ids alone so far", is.Kind, operation)
+	return segments.IDsErrorf("this location's ids are %s: %s takes only dense ids so far", is.Kind, operation)
 }
 
 // LocationIDs describes the ids of a location.
@@ -207,7 +207,7 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// texts returns the ids of users by their numbers, or nil for dense ids. Users who are in the earlier generation alone
+// texts returns the ids of users by their numbers, or nil for dense ids. Users who are only in the earlier generation
 // have the numbers of before, which may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {

@@ -165,7 +165,7 @@ func (c *readCounter) Read(ctx context.Context, key string, most int64) ([]byte,
 	return c.Location.Read(ctx, key, most)
 }
 
-// TestUsersWhoLeftHaveNames checks the ids that a comparison shows for users who are in the earlier generation alone,
+// TestUsersWhoLeftHaveNames checks the ids that a comparison shows for users who are only in the earlier generation,
 // and that it reads the way back only for these ids.
 func TestUsersWhoLeftHaveNames(t *testing.T) {
 	t.Parallel()

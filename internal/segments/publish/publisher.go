@@ -251,7 +251,7 @@ func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 		err = p.Location.Overwrite(ctx, segments.CheckedKey, append(raw, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("%s is live, but the time of the check could not be recorded: %w", generation, err)
+		return fmt.Errorf("%s is live, but the time of its final check could not be recorded: %w", generation, err)
 	}
 	return nil
 }

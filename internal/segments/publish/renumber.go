@@ -146,7 +146,7 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 	return slices.Compact(list)
 }
 
-// amendsBetween reports whether amends alone lead from one generation to a later one. Amends with new ids give all
+// amendsBetween reports whether only amends lead from one generation to a later one. Amends with new ids give all
 // users other numbers; then both generations are compared by their users, and what known has of them is not read again.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {

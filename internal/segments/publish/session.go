@@ -68,7 +68,7 @@ func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, 
 	return s.readLive(ctx, at, nil)
 }
 
-// ReadForAmend is ReadLive for the amend c: it reads the bitmaps of the amended sets alone, and for ids that are not
+// ReadForAmend is ReadLive for the amend c: it reads only the bitmaps of the amended sets, and for ids that are not
 // dense the dictionary. If ids of c are not in the dictionary, it reads everything, because every user gets another
 // number.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {

@@ -20,7 +20,7 @@ import (
 // themselves.
 type Given struct {
 	scheme *ids.Scheme
-	// packed holds the ids of uuid and uint64 with the width of the scheme, and the ids of text one behind the other.
+	// packed holds the ids of uuid and uint64 with the width of the scheme, and the ids of text one after the other.
 	// The ids of dense are the users.
 	packed []byte
 	ends   []uint32 // of text: the end of each id in packed

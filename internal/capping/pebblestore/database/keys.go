@@ -96,7 +96,7 @@ func (d *DB) CheckUsers(users ...capping.UserID) error {
 // MarkerKey is the key of the format marker.
 var MarkerKey = []byte("\x00format")
 
-// After returns the first key behind all keys that begin with the prefix. The prefix must contain a byte
+// After returns the first key after all keys that begin with the prefix. The prefix must contain a byte
 // below 0xFF.
 func After(prefix []byte) []byte {
 	end := slices.Clone(prefix)

@@ -25,7 +25,7 @@ const (
 )
 
 // imageFormat is the version of a store for images. It is larger than the formats of stores for dense ids, so that
-// programs that know dense ids alone refuse the store. A store for images has this format from its creation on, also
+// programs that know only dense ids refuse the store. A store for images has this format from its creation on, also
 // with changes to sets.
 const imageFormat = 4
 

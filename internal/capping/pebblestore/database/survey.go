@@ -132,7 +132,7 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 	_ = it.Close() // repeats the error at which the walk ended
 }
 
-// KeyBehind returns the first key behind the damaged block that a read after the given key met.
+// KeyBehind returns the first key after the damaged block that a read after the given key met.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err

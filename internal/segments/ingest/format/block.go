@@ -49,7 +49,7 @@ func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text
 }
 
-// Texts holds texts one behind the other. The zero value is empty.
+// Texts holds texts one after the other. The zero value is empty.
 type Texts struct {
 	bytes []byte
 	ends  []int

@@ -41,7 +41,7 @@ func userColumn(names []string) (int, error) {
 	}
 	if found < 0 && others != nil {
 		return 0, fmt.Errorf(
-			"no column has a usual name for user ids, but other id columns exist (%s): "+
+			"no column has a known name for user ids, but other id columns exist (%s): "+
 				"select one with --id-column (capper: --column)", strings.Join(others, ", "))
 	}
 	return found, nil
