@@ -7,9 +7,9 @@
 // applied in any order and repeatedly with the same result.
 //
 // A set of a generation has an as-of instant: the build contains the changes up to that instant. A later change
-// takes precedence over the build. An earlier change has no effect, because the build is newer. An addition counts
-// for one minute (Margin) longer, because the clocks of the build and of the service may differ, and a wrong suppression is
-// better than a message to somebody who objected.
+// takes precedence over the build. An earlier change has no effect, because the build is newer. An addition
+// counts for one minute (Margin) longer, because the clocks of the build and of the service may differ, and
+// a wrong suppression is better than a message to somebody who objected.
 //
 // When every generation in use contains a change, the store removes it and records the instant (Lists.Freed). A
 // generation whose as-of instant is before that lacks removed changes, so nothing may be allowed by it.
