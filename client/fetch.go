@@ -240,7 +240,7 @@ func (p *Pacer) until(d time.Duration) time.Duration {
 // tripTimeout is the time limit of one attempt. The service reports an outage sooner than that.
 const tripTimeout = 10 * time.Second
 
-// timely is an answer with the times between which the service made it.
+// timely is an answer with the earliest and latest time at which the service may have made it.
 type timely struct {
 	api.Permits
 	sent, arrived time.Time

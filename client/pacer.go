@@ -266,7 +266,7 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends all waits that have no permits in the stock with err.
+// refuse ends all waits that the permits in the stock cannot serve, with err.
 func (p *Pacer) refuse(err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

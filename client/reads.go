@@ -54,7 +54,7 @@ func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 	return nil
 }
 
-// idPath returns the path of a user. The text ids "." and ".." must not be taken for folders.
+// idPath returns the path of a user. It escapes the text ids "." and "..", which would mean folders.
 func idPath(id string) string {
 	if id == "." || id == ".." {
 		return "/v1/users/" + strings.ReplaceAll(id, ".", "%2E")

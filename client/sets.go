@@ -117,7 +117,7 @@ type changeOfIDs struct {
 }
 
 // bodiesOfIDs returns the bodies of the calls for a change by ids. The service finds a user in both lists if the change
-// fits into one call, and the client finds equal texts in a larger one.
+// fits into one call. For a larger change the client compares the texts.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("the lists Add, Remove, AddImages and RemoveImages must be empty with " +

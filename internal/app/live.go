@@ -288,7 +288,8 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns the least as-of instant of each set during the last freeAfter, or nil when less is known.
+// contained returns the earliest as-of instant of each set during the last freeAfter. It returns nil if it knows a
+// shorter time.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

@@ -43,7 +43,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	return nil
 }
 
-// KeepsChannels returns an error if the configuration gives channels other numbers than the store's sends have. A nil
+// KeepsChannels returns an error if the configuration changes the number of a channel that stored sends use. A nil
 // error means that each channel keeps its number.
 func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	channels := map[string]capping.Channel{}

@@ -239,7 +239,7 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 // mostTimes is the maximum number of attempts when a generation or a configuration changes during a trial.
 const mostTimes = 3
 
-// atOnce repeats the calls until one generation and one configuration have decided all results.
+// atOnce repeats the calls until all results are from the same generation and the same configuration.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()

@@ -87,7 +87,7 @@ type leaving struct {
 	far   time.Duration // how far ahead the call gets slots beyond the reach
 }
 
-// near returns how far ahead calls take what those of the reach leave.
+// near returns how far ahead longer calls may take slots that calls of this reach leave unused.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
 // learnReach reads which reaches are asked for at the pacers of the call, and makes the call leave room for them. A

@@ -292,7 +292,7 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know notes that the target's log exists and how long it lasts. know does not change the end of a running
+// know records that the target's log exists and how long it lasts. It does not change the end of a running
 // count.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
@@ -370,7 +370,7 @@ func (r *Records) Run(ctx context.Context) {
 }
 
 // Sync adds the numbers of this instance to the store's numbers and reads the other instances' numbers.
-// Numbers that the store did not take are added the next time.
+// Numbers that the store did not accept are added by the next Sync.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()

@@ -321,8 +321,8 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without returns the strand without each permits of n slots from at on. With overlap, the strands of the result are
-// as few as possible, and without it they are in order.
+// without removes each permits from n slots, beginning at at, and returns the rest. With overlap, the
+// result has as few strands as possible, and without overlap its strands are in order.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -232,7 +232,7 @@ func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
 
-// learn marks the shares that the call asks for, and reads which shares of its other pacers are asked for.
+// learn marks the shares of this call as requested, and reads which shares of its other pacers are requested.
 func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	now := p.clock()
 	for i := range plan.answer.Pacers {

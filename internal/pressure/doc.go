@@ -33,9 +33,10 @@
 //
 // # Memory and speed
 //
-// The numbers of 65,536 neighbouring users are bit-sliced (bitmap.Counts): a page of 8 KiB for each bit, week and row.
-// Adding a blast to them costs a few operations for each 64 users. Where these pages exceed Config.MemoryBytes, a pass
-// counts only the lower half of its users, and a further pass over the records counts the others.
+// The numbers of 65,536 neighbouring users are bit-sliced (bitmap.Counts): a page of 8 KiB for each bit, week and
+// row. Adding a call with many users costs a few operations for each 64 users. Where these pages exceed
+// Config.MemoryBytes, a pass counts only the lower half of its users, and a further pass over the records counts
+// the others.
 //
 // The sends of a message are kept, as the bitmaps of the records, until no release and no limit can look back to them.
 package pressure

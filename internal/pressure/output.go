@@ -242,7 +242,7 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns the row of a number of users with these numbers of messages.
+// row returns a row of the table: users and the numbers of messages that they got.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {

@@ -85,7 +85,7 @@ const (
 	slackOfRetention = time.Hour
 )
 
-// Result is a count with the list that Config.AtLimit asks for.
+// Result is a count and the list of users that Config.AtLimit requests.
 type Result struct {
 	*api.Pressure
 	// Users holds the users who are at the limit. Images holds them where ids are not dense; then Users is nil.

@@ -1,6 +1,6 @@
 // Package quiet computes quiet hours: the part of each day, by a wall clock, in which no sends are allowed.
 //
-// Quiet hours are on from their beginning (inclusive) to their end (exclusive). Quiet hours run over midnight when
+// Quiet hours last from their beginning (inclusive) to their end (exclusive). They include midnight when
 // the beginning is later than the end: 23:59 to 00:00 is one minute.
 //
 // Changes of the wall clock apply. When the clock goes back over the end of quiet hours, it is quiet again.

@@ -71,7 +71,7 @@ func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls do with every record of the log, and raises c.next beyond their numbers.
+// eachRecord calls do for every record of the log, and sets c.next to a higher number than every record's.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {

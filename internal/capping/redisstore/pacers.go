@@ -68,7 +68,7 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 // Wait waits for combined requests whose callers have gone. These requests end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
-// ofPermits begins the error text of an undecided call for permits.
+// ofPermits is the beginning of the error text of an undecided call for permits.
 const ofPermits = "the call for permits is"
 
 // mostMerges is the maximum number of log merges in one call.

@@ -227,7 +227,7 @@ func idOf(row *format.SendRow) string {
 	return cmp.Or(row.ID, strconv.FormatUint(uint64(row.User), 10))
 }
 
-// requestOf returns rows of dense ids as the request of a call. A field that all rows share appears once.
+// requestOf returns a request with the rows, whose ids are dense. A field that all rows share appears once.
 func requestOf(batch []format.SendRow) *api.ImportRequest {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequest{Channel: channel, MessageID: messageID, Sends: make([]api.ImportedSend, len(batch))}

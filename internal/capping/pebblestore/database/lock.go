@@ -29,7 +29,7 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 }
 
 // explainLock returns a clear error for a lock that another process holds. Systems use two error numbers for
-// this. An error for a file that this process may not open is different.
+// this. If this process lacks the right to open the file, the error stays as it is.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
