@@ -23,13 +23,13 @@
 // A user is at a limit if the next send that the limit counts would be denied. The limits are those of the current
 // policy, with the sends of the audit. Limits in the shadow deny nobody, and are left out. So are limits of 0.
 //
-// A campaign is a message on a channel. A user is held back from a campaign by the first denial through a limit within
-// the counted weeks, however often callers repeat the call. Suppression, holdout and quiet hours are no limits. Denials
-// by a limit of 0 are left out, because no campaign took a slot: those of the users whose segment has the limit with 0
-// in the policy of the call. Users who are held back were taken by the campaigns that had sent to them within the
-// window of that limit, on its channels. A user may have been taken by several campaigns. Where segments give one name
-// to different windows, the longest one counts. Campaigns with fewer than Config.MinTaken sends, and beyond the
-// mostTakers largest, are not looked at as takers.
+// A campaign is a message on a channel. A user is held back from a campaign by the first denial through a limit
+// within the counted weeks, however often callers repeat the call. Suppression, holdout and quiet hours are no
+// limits. Denials by a limit that is 0 for the user's segment in the policy of the call do not count, because no
+// campaign took a slot. The campaigns that took the user are those that had sent to the user within the window of
+// that limit, on its channels. Several campaigns may have taken one user. If segments use one name for different
+// windows, the longest one counts. Campaigns with fewer than Config.MinTaken sends, and campaigns beyond the
+// mostTakers largest, do not count as takers.
 //
 // # Memory and speed
 //
