@@ -21,7 +21,8 @@ func TestBuildEndsAtTheFirstSignal(t *testing.T) {
 	folder := t.TempDir()
 	pipe := filepath.Join(folder, "pipe.txt")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	cmd := exec.CommandContext(t.Context(), "segmentbuild", "build", "--to", filepath.Join(folder, "out"), "--segment", "vip="+pipe)
+	cmd := exec.CommandContext(t.Context(), "segmentbuild", "build", "--to", filepath.Join(folder, "out"),
+		"--segment", "vip="+pipe)
 	var talk bytes.Buffer
 	cmd.Stderr = &talk
 	require.NoError(t, cmd.Start())

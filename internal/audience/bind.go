@@ -47,8 +47,8 @@ func (e *AmbiguousError) Error() string {
 		e.Name, e.Also, e.Generation)
 }
 
-// Position returns the column that an error of Parse or Bind names, or 0 for the whole expression, and the nearest name to
-// an unknown one.
+// Position returns the column that an error of Parse or Bind names, or 0 for the whole expression, and the nearest
+// name to an unknown one.
 func Position(err error) (column int, nearest string) {
 	var syntax *SyntaxError
 	var bound *BoundError

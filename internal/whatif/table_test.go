@@ -23,10 +23,11 @@ func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
 
 func TestTablesShowTheSendsThatChange(t *testing.T) {
 	t.Parallel()
-	row := api.WhatIfRow{Name: "vip", Before: api.WhatIfCounts{Sends: 1227, Denied: 58}, After: api.WhatIfCounts{Sends: 1269, Denied: 11},
-		Gained: 47, Lost: 5}
-	for _, table := range Tables(&Result{Calls: 1, Days: []api.WhatIfRow{row}, Segments: []api.WhatIfRow{row}, Channels: []api.WhatIfRow{row},
-		Campaigns: []api.WhatIfRow{row}}, 10) {
+	row := api.WhatIfRow{Name: "vip", Before: api.WhatIfCounts{Sends: 1227, Denied: 58},
+		After: api.WhatIfCounts{Sends: 1269, Denied: 11}, Gained: 47, Lost: 5}
+	rows := []api.WhatIfRow{row}
+	result := &Result{Calls: 1, Days: rows, Segments: rows, Channels: rows, Campaigns: rows}
+	for _, table := range Tables(result, 10) {
 		if len(table.Head) < 8 { // no sends
 			continue
 		}

@@ -211,7 +211,8 @@ func (t *tallies) result(e *engine) *Result {
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
 		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.sequences.Gaps(),
 		Total: newRow("total", &t.total),
-		Days:  []api.WhatIfRow{}, Segments: []api.WhatIfRow{}, Channels: []api.WhatIfRow{}, Campaigns: []api.WhatIfRow{},
+		Days:  []api.WhatIfRow{}, Segments: []api.WhatIfRow{},
+		Channels: []api.WhatIfRow{}, Campaigns: []api.WhatIfRow{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),
 	}
 	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
