@@ -29,6 +29,9 @@ type verifyCommand struct {
 	StoreFlags
 }
 
+// uploading is the time in which a service that has uploaded a file of the audit also uploads its index entry.
+const uploading = 15 * time.Second
+
 // Help returns the text below the flags.
 func (c *verifyCommand) Help() string {
 	return "The exit status is 8 if there are findings: damage, missing files or records, records that a service " +
@@ -63,7 +66,7 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	begun := time.Now()
 	report, err := c.verify(ctx, on, from, verify.Config{
 		Since: since, Until: until, Segments: generations, Generation: c.Generation, OnlyFiles: c.FilesOnly,
-		AcceptedUntil: accepted, Name: c.name(ctx, on, from.IDs()),
+		AcceptedUntil: accepted, Name: c.name(ctx, on, from.IDs()), Uploading: uploading,
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"time"
 
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
@@ -289,7 +290,7 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 	s.count(ctx, r)
 }
 
-// unindexed reports a file that no index entry names, unless a writer is rolling the file.
+// unindexed reports a file that no index entry names, unless a writer uploads the entry in time.
 func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 	if err != nil {
@@ -304,9 +305,35 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 		s.report.note("%s was left by a compaction that did not end: the next one removes it", o.Key)
 		return
 	}
+	if e := s.entrySince(ctx, o, r.Header()); e != nil {
+		all.add(e)
+		return
+	}
 	text := fmt.Sprintf("this file, number %d of instance %s, has no index entry, so its records are never read",
 		r.Header().Number, r.Header().Instance)
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
+}
+
+// entrySince returns the index entry that the file has got since the index was listed, or nil. It waits for the entry
+// while the file is new.
+func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header) *archive.Entry {
+	key := audit.IndexKey(path.Base(path.Dir(o.Key)), h.Instance, h.Number)
+	for {
+		if raw, err := s.archive.Source().Read(ctx, key, objects.MaxDocumentBytes); err == nil {
+			if e, err := archive.ParseEntry(key, raw); err == nil && e.Key == o.Key {
+				return e
+			}
+			return nil // the entry of another file, or a damaged one, which is reported where the index is read
+		}
+		if time.Since(o.ChangedAt) >= s.config.Uploading {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // documents checks policies and erasures.

@@ -1,6 +1,8 @@
 package verify_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -152,4 +154,44 @@ func TestADamagedNoteIsFound(t *testing.T) {
 	require.Empty(t, checked(t, at).Findings)
 	require.NoError(t, at.Overwrite(t.Context(), audit.DroppedKey(entries[0][0].Instance), []byte("{}")))
 	require.Equal(t, map[string]int{verify.Damage: 1, verify.Missing: 1}, checked(t, at).Found)
+}
+
+// underWay is a location to which a service uploads the index entry of a file: the first reader does not find it yet.
+type underWay struct {
+	objects.Location
+	key   string
+	entry []byte
+	reads int
+}
+
+// Read returns the document, and puts the entry after a read that did not find it.
+func (u *underWay) Read(ctx context.Context, key string, most int64) ([]byte, error) {
+	raw, err := u.Location.Read(ctx, key, most)
+	if key == u.key {
+		if u.reads++; u.reads == 1 {
+			err = errors.Join(err, u.Location.Overwrite(ctx, key, u.entry))
+		}
+	}
+	return raw, err
+}
+
+// A file whose entry is being uploaded is no finding.
+func TestAnEntryThatIsUnderWayIsNoFinding(t *testing.T) {
+	t.Parallel()
+	objectstest.OnEveryLocation(t, func(t *testing.T, name string, at objects.Location) {
+		entries := days(t, at, 3)
+		u := &underWay{Location: at, key: indexKey(entries[0][2])}
+		var err error
+		u.entry, err = at.Read(t.Context(), u.key, objects.MaxDocumentBytes)
+		require.NoError(t, err)
+		for uploading, findings := range map[time.Duration]int{time.Hour: 0, 0: 1} {
+			require.NoError(t, at.Delete(t.Context(), u.key))
+			u.reads = 0
+			report, err := verify.Check(t.Context(), archive.New(u, config.ParsePolicy),
+				verify.Config{Segments: worlds, Uploading: uploading})
+			require.NoError(t, err)
+			require.Len(t, report.Findings, findings, "%+v", report.Findings)
+		}
+		require.Empty(t, checked(t, at).Findings)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"capper/internal/audit/archive"
 	"capper/internal/capping"
@@ -24,6 +25,9 @@ type Config struct {
 	// no findings. The zero value accepts none.
 	AcceptedUntil capping.Instant
 	Store         *Store // is compared with the audit; nil: it is not. It goes without Until
+	// Uploading is the time for which a new file may lack its index entry, because a service uploads the file before
+	// the entry. 0: a file without an entry is a finding at once.
+	Uploading time.Duration
 }
 
 // DefaultEvents is the default of Config.Events; it takes 200 MB of memory, or 400 MB where ids are not dense.
