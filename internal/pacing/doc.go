@@ -103,10 +103,10 @@
 //
 // # Calls without a wait
 //
-// A call without a wait gets slots of the present moment. When nobody may reserve a slot, it is lost until the next call
-// comes. A slow pacer would give out a slot only when its caller happens to come first at a busy fast one. So a call
-// that gets nothing at once takes the next slot if that is near. The call is held until the slot is there, and its
-// answer has no waits.
+// A call without a wait gets slots of the present moment. When nobody may reserve a slot, it is lost until the next
+// call comes. A slow pacer would give out a slot only when its caller happens to come first at a busy fast one. So a
+// call that gets nothing at once takes the next slot if that is near. The call is held until the slot is there, and
+// its answer has no waits.
 //
 //   - A call of one pacer with a rate is held for an interval, and 5 ms at most. A call of several pacers is held for
 //     5 ms and an interval of each pacer but the slowest one, and HeldFor at most. Without a rate, the interval is the
