@@ -39,6 +39,9 @@
 //     the permits that the same step has placed.
 //   - A repeated request of the same client gets the same slots again and takes nothing, while the
 //     request is remembered.
+//   - The store remembers each step of a call of several steps, and the first step for longer than the others. A
+//     repetition gets the grants of the steps up to the first one that the store does not remember. The repetition
+//     ends the request there, so a step that arrives later gets nothing.
 //   - No slot of a call is further ahead than the call's wait, or than the LongestWait of one of its pacers.
 //     A call that waits for one pacer keeps another one closed for no longer than the other one allows.
 //   - A changed limit applies to the slots that are already recorded.

@@ -165,6 +165,7 @@ type taking struct {
 	part  int  // the number of remembered parts
 	calls int  // of the store
 	more  bool // as in the latest grant
+	ends  bool // the next part is one that is remembered, or none: the call is a repetition of several steps
 }
 
 // take performs the steps of the plan.
@@ -203,7 +204,10 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	for {
 		ask, pacers := t.ask(step, t.asked)
 		ask.Permits = t.answer.Refused
-		ask.Request, ask.Continues = t.request(t.call, t.part), t.more
+		ask.Request, ask.Continues, ask.Ends = t.request(t.call, t.part), t.more, t.ends && !t.more
+		if t.part == 0 && (len(t.steps) > 1 || ask.Permits > MostSteps) {
+			ask.Lasts += callLasts
+		}
 		grant, err := t.store.TakePermits(ctx, ask)
 		if errors.As(err, new(*ReuseError)) {
 			return true, nil, t.call.reused()
@@ -212,24 +216,22 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 			return true, nil, err
 		}
 		t.strip(&grant, pacers)
-		t.base.Continues = t.more
-		t.entry.note(t.base, &grant)
+		t.entry.note(ask, &grant)
 		if grant.Granted > 0 || t.more || grant.Replayed {
 			t.part++
 		}
 		t.calls++
-		t.more = grant.More
+		ended := ask.Ends && !grant.Replayed || !ask.Continues && grant.Replayed && grant.Granted == 0
+		t.more, t.ends = grant.More, t.ends || grant.Replayed && (len(t.steps) > 1 || t.leaves)
 		t.answer.add(grant)
 		t.answer.Refused -= grant.Granted
 		next = &following{grant.At.Add(grant.Next), grant.Target, grant.Limit}
 		switch {
 		case t.calls == mostParts, t.base.Permits > 0 && t.answer.Refused == 0:
 			return true, next, nil
-		case t.more:
-		case grant.Replayed && (len(t.steps) > 1 || t.leaves): // the next part is one that is remembered, or none
-			if follows, err := t.remembers(ctx); err != nil || !follows {
-				return true, next, err
-			}
+		case ended:
+			return true, next, nil
+		case t.more || t.ends:
 		default:
 			return grant.Replayed, next, nil
 		}
@@ -238,20 +240,6 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 
 // asked reports whether a share is asked for.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
-
-// remembers reports whether the store remembers the next part of the call's request.
-func (t *taking) remembers(ctx context.Context) (bool, error) {
-	if t.records != nil {
-		return t.records.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
-	}
-	store, ok := t.store.(interface {
-		HasRequest(ctx context.Context, group string, r Request) (bool, error)
-	})
-	if !ok {
-		return false, nil
-	}
-	return store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
-}
 
 // Back is the result of giving back permits of a call.
 type Back struct {
@@ -324,6 +312,10 @@ func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
 		"another number of permits, or another message, key or share", c.RequestID)}
 }
+
+// callLasts is the longest time between the steps of a call. Its first part is remembered longer by this time, because
+// a repetition that found only later parts would take the first one again.
+const callLasts = 15 * time.Second
 
 // mostParts is the largest number of store steps for one call that needs more than MostSteps; see MostSteps.
 const mostParts = 32

@@ -68,8 +68,8 @@ func (p *plan) leaveRoom() {
 
 // ask returns the ask of the step, and for each of its targets the index of the pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
-	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Content: p.base.Content}
-	ask.Stepwise = len(p.steps) > 1
+	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,
+		Content: p.base.Content}
 	for i := range ask.Targets {
 		pacers = append(pacers, i)
 	}

@@ -265,8 +265,8 @@ func (e *entry) note(ask *Ask, grant *Grant) {
 	if e == nil || grant.Replayed {
 		return
 	}
-	if ask.Request != (Request{}) && (grant.Granted > 0 || ask.Continues) {
-		e.records.add(e.client, RequestRecord, ask.MaxWait+RememberFor)
+	if ask.Remembers(grant.Granted) {
+		e.records.add(e.client, RequestRecord, ask.RememberedFor())
 	}
 	if grant.Granted == 0 {
 		return
@@ -285,7 +285,7 @@ func (e *entry) note(ask *Ask, grant *Grant) {
 // stateOf returns the state of the target after the grant.
 func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	for i := range grant.States {
-		if &ask.Targets[i] == t {
+		if ask.Targets[i].Pacer == t.Pacer && ask.Targets[i].Message == t.Message {
 			return grant.States[i]
 		}
 	}

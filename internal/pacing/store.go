@@ -45,8 +45,8 @@ type Ask struct {
 	Targets []Target      // 1 to MaxPacers distinct targets of one group
 	Permits int           // 0 to MaxPermits; 0 only returns the state
 	MaxWait time.Duration // the longest wait for a slot, 0 to MaxWait; 0: only slots that may start now
-	// Request identifies the client's request. A repeated request gets the same slots, until RememberFor after
-	// the longest wait of the grant. The zero value means no request.
+	// Request identifies the client's request. A repeated request gets the same slots during RememberedFor. The zero
+	// value means no request.
 	Request Request
 	// Content is a hash of all that the request asks for, so that a different ask is not taken for a repetition.
 	// The zero value means a hash of the targets and permits.
@@ -54,9 +54,12 @@ type Ask struct {
 	// Continues says that the request continues an earlier one that is remembered with Grant.More. The request
 	// is remembered even without a grant, so that a repetition gets nothing either.
 	Continues bool
-	// Stepwise says that the request asks in several steps. A store must not go on with such an ask after its caller
-	// has gone, because a repetition may have found the next step not remembered.
-	Stepwise bool
+	// Ends says that the ask takes no permits. If the store does not remember the request, it remembers the request
+	// without a grant, so that an ask that arrives later gets nothing.
+	Ends bool
+	// Lasts is how long the request is remembered beyond RememberFor, at least MaxWait. It is the longest wait of a
+	// call of several steps, so that the store remembers all of them for the same time.
+	Lasts time.Duration
 }
 
 // Request is a hash of a client and its request id, 16 bytes. The zero value means no request.
@@ -64,6 +67,14 @@ type Request [16]byte
 
 // RememberFor is how long a store remembers a request after the latest possible slot of its grant.
 const RememberFor = time.Minute
+
+// RememberedFor returns how long a store remembers the request of the ask.
+func (a *Ask) RememberedFor() time.Duration { return max(a.MaxWait, a.Lasts) + RememberFor }
+
+// Remembers reports whether a store remembers the request with so many permits.
+func (a *Ask) Remembers(granted int) bool {
+	return a.Request != (Request{}) && (granted > 0 || a.Continues || a.Ends)
+}
 
 // Check returns an error when the ask is invalid for every store, and nil otherwise.
 func (a *Ask) Check() error {
@@ -74,6 +85,8 @@ func (a *Ask) Check() error {
 		return fmt.Errorf("permits: must be from 0 to %d, got %d", MaxPermits, a.Permits)
 	case a.MaxWait < 0 || a.MaxWait > MaxWait:
 		return fmt.Errorf("wait: must be from 0 to %v, got %v", MaxWait, a.MaxWait)
+	case a.Lasts < 0 || a.Lasts > MaxWait+callLasts:
+		return fmt.Errorf("memory: must be from 0 to %v, got %v", MaxWait+callLasts, a.Lasts)
 	}
 	for i := range a.Targets {
 		t := &a.Targets[i]

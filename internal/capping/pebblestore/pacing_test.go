@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/capping/storetest"
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
 )
@@ -42,6 +43,43 @@ func TestWaits(t *testing.T) {
 	pacingtest.RunWaits(t, func(t *testing.T, clock func() time.Time) pacing.Store {
 		return openDefault(t, clock).(*Store)
 	}, 3)
+}
+
+// A call of several steps is remembered as a whole. The steps ask for slots up to different waits.
+func TestACallOfSeveralStepsIsForgottenAsOne(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	store := openDefault(t, clock.Now).(*Store)
+	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e", MaxWait: 30 * time.Second,
+		Rate: pacing.Rate{Permits: 10, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
+	p.SetClock(clock.Now)
+	call := &pacing.Call{Pacers: []string{"e"}, Permits: 30, MaxWait: 10 * time.Second, Share: "otp", RequestID: "x"}
+	take := func() (slots []pacing.Time, answer *pacing.Answer) {
+		answer, err := p.Take(t.Context(), call)
+		require.NoError(t, err)
+		for _, run := range answer.Runs {
+			for k := range run.Permits {
+				slots = append(slots, answer.At.Add(run.WaitOf(k)))
+			}
+		}
+		return slots, answer
+	}
+	first, _ := take()
+	for range 69 {
+		clock.Advance(time.Second)
+		again, _ := take()
+		require.Equal(t, first, again)
+	}
+	for range 60 {
+		clock.Advance(time.Second)
+		again, answer := take()
+		if answer.Fresh > 0 {
+			require.Len(t, again, answer.Fresh, "new slots and old ones do not mix")
+			return
+		}
+		require.Subset(t, first, again)
+	}
+	require.Fail(t, "the request is remembered for too long")
 }
 
 func TestPacingIsGreedilyTaken(t *testing.T) {

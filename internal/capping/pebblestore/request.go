@@ -62,5 +62,5 @@ func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {
 	grant := &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
 	// Set returns an error only for indexed batches.
-	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil)
+	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.RememberedFor()), grant), nil)
 }

@@ -198,11 +198,12 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 	with := func(at int, text string) string { return good[:at] + text + good[at+len(text):] }
 	for i, bad := range [][]string{
 		{}, {"x"}, {good, "x"}, {good[:len(good)-1]}, {good + "x"}, {good[:20]},
-		{with(9, "\x01\x86\xa1")}, {with(12, "\xff")}, {with(17, "\x03")}, {with(18, "\x00")}, {with(18, "\x02")},
-		{with(18, "\x09")},
-		{with(19, "\x02")}, {with(26, "\x00")}, {with(26, "\x06")}, {with(27, "\x00\x00\x00")},
-		{with(30, "\x00\x00\x00\x00\x00\x00")},
-		{with(36, "\x00\x00\x00")}, {with(39, "\x00\x00\x00\x00\x00\x00")},
+		{with(9, "\x01\x86\xa1")}, {with(12, "\xff")}, {with(17, "\x00\x00\x00\x00\x00")},
+		{with(22, "\x03")}, {with(23, "\x00")}, {with(23, "\x02")},
+		{with(23, "\x09")},
+		{with(24, "\x02")}, {with(31, "\x00")}, {with(31, "\x06")}, {with(32, "\x00\x00\x00")},
+		{with(35, "\x00\x00\x00\x00\x00\x00")},
+		{with(41, "\x00\x00\x00")}, {with(44, "\x00\x00\x00\x00\x00\x00")},
 	} {
 		rest := make([]any, len(bad))
 		for j := range bad {

@@ -48,11 +48,8 @@ type joints struct {
 }
 
 // joins reports whether the request may be combined with others. A request for no permits takes none, and one that
-// continues another one is remembered in a form of its own. A combined call goes on after a caller has gone, so a
-// request with an id that asks in several steps is not combined.
-func joins(ask *pacing.Ask) bool {
-	return ask.Permits > 0 && !ask.Continues && !(ask.Stepwise && hasID(ask))
-}
+// continues or ends another one is remembered in a form of its own.
+func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues && !ask.Ends }
 
 // hasID reports whether the store remembers the request.
 func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }
@@ -62,7 +59,7 @@ func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
 	key = append(key, ask.Group()...)
 	if hasID(ask) {
-		key = append(key, 1)
+		key = binary.AppendVarint(key, int64(ask.RememberedFor()))
 	}
 	for i := range ask.Targets {
 		t := &ask.Targets[i]

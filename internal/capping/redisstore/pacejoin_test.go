@@ -160,8 +160,10 @@ func TestWhatDoesNotJoin(t *testing.T) {
 	}
 	require.False(t, joins(make1(func(a *pacing.Ask) { a.Permits = 0 })))
 	require.False(t, joins(make1(func(a *pacing.Ask) { a.Continues = true })))
-	require.True(t, joins(make1(func(a *pacing.Ask) { a.Stepwise = true })))
-	require.False(t, joins(make1(func(a *pacing.Ask) { a.Stepwise, a.Request[3] = true, 1 })))
+	require.False(t, joins(make1(func(a *pacing.Ask) { a.Ends = true })))
+	withID := func(a *pacing.Ask) { a.Request[3] = 1 }
+	lasting := make1(func(a *pacing.Ask) { a.Request[3], a.Lasts = 1, time.Second })
+	require.NotEqual(t, jointKey(make1(withID)), jointKey(lasting))
 }
 
 // idCalls is a store that remembers requests and knows no limits. Its first call waits.

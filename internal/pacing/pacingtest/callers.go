@@ -109,13 +109,6 @@ func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) 
 	return back, err
 }
 
-// HasRequest reports whether the store remembers the request.
-func (w *watched) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
-	return w.Store.(interface {
-		HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error)
-	}).HasRequest(ctx, group, r)
-}
-
 // Begin starts the given number of callers.
 func (c *Callers) Begin(callers int, seed uint64) { c.begin(callers, seed, 1000, c.once) }
 
@@ -238,10 +231,10 @@ func (c *Callers) Settle(t testing.TB) {
 			return err == nil
 		}, "a call of a share or a key is answered again: %v", &c.tally)
 		forgotten := len(past.slots) > 0 && // on a slow machine
-			past.slots[len(past.slots)-1].Add(pacing.RememberFor) <= again.At
+			past.slots[len(past.slots)-1].Add(pacing.RememberFor-c.Patience) <= again.At
 		if slots := slotsOf(&again.Grant); !past.returned && !forgotten && !slices.Equal(slots, past.slots) {
-			c.faults = append(c.faults, fmt.Sprintf("a call was granted %d slots, and again %d", len(past.slots),
-				len(slots)))
+			c.faults = append(c.faults, fmt.Sprintf("a call %+v was granted %d slots at %v, and again %d at %v",
+				past.call, len(past.slots), past.slots, len(slots), slots))
 		}
 	}
 }

@@ -53,8 +53,11 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 			log.Merge(now, ask.Targets[i].Limits)
 		}
 	}
+	if ask.Ends {
+		look.Permits = 0
+	}
 	placed := pacing.Place(now, &look, logs)
-	if ask.Request != (pacing.Request{}) && (placed.Total > 0 || ask.Continues) {
+	if ask.Remembers(int(placed.Total)) {
 		m.requests[ask.Request] = &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
 		m.taken[ask.Request] = logs
 	}
@@ -82,13 +85,6 @@ func (m *Memory) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (
 		}
 	}
 	return held.GiveBack(now, ask, used, logs), nil
-}
-
-// HasRequest reports whether the request is remembered.
-func (m *Memory) HasRequest(_ context.Context, _ string, r pacing.Request) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.requests[r] != nil, nil
 }
 
 // of returns the logs of the targets.

@@ -82,6 +82,37 @@ func continuedRequest(f *fixture) {
 	require.ErrorAs(f, err, new(*pacing.ReuseError))
 }
 
+// endedRequest checks that an ask that ends a request takes nothing, and that later asks for this request take nothing
+// either. A request that was granted permits keeps them.
+func endedRequest(f *fixture) {
+	one, two := target(pacing.Limit{Max: 3, Window: time.Hour}), target(spaced(time.Millisecond))
+	for _, targets := range [][]pacing.Target{{one}, {one, two}} {
+		end := requested(ask(3, time.Second, targets...), Request())
+		end.Ends, end.Content = true, [8]byte{1}
+		late := *end
+		late.Ends = false
+		for i, ask := range []*pacing.Ask{end, &late, end} {
+			grant, err := f.store.TakePermits(context.Background(), ask)
+			require.NoError(f, err)
+			require.Zero(f, grant.Granted)
+			require.Equal(f, i > 0, grant.Replayed)
+			require.False(f, grant.More)
+		}
+		require.Equal(f, []int{0}, f.take(ask(0, 0, one)).States[0].Used)
+		other := late
+		other.Content = [8]byte{2}
+		_, err := f.store.TakePermits(context.Background(), &other)
+		require.ErrorAs(f, err, new(*pacing.ReuseError))
+	}
+	kept := requested(ask(2, time.Second, one, two), Request())
+	first := f.take(kept)
+	kept.Ends = true
+	again, err := f.store.TakePermits(context.Background(), kept)
+	require.NoError(f, err)
+	require.True(f, again.Replayed)
+	require.Equal(f, slotsOf(&first), slotsOf(&again))
+}
+
 func concurrentRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1000, Window: day}), target(spaced(time.Millisecond))
 	const rounds, permits = 20, 9

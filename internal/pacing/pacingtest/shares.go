@@ -341,6 +341,50 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
+// late is a store that keeps asks back, with an error for their callers, when a step of a call was answered.
+type late struct {
+	pacing.Store
+	answered int // asks that take permits
+	kept     *pacing.Ask
+}
+
+func (l *late) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if ask.Request != (pacing.Request{}) {
+		if l.answered++; l.answered > 1 {
+			l.kept = ask
+			return pacing.Grant{}, context.DeadlineExceeded
+		}
+	}
+	return l.Store.TakePermits(ctx, ask)
+}
+
+// lateStep checks that a repeated call gets the same slots when a step of its first attempt comes later.
+func lateStep(f *fixture) {
+	pacer := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
+		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
+	policy := &pacing.Policy{Pacers: []pacing.Pacer{pacer}}
+	store := &late{Store: f.store}
+	call := &pacing.Call{Pacers: []string{pacer.Name}, Permits: 8, Share: "otp", Client: "c", RequestID: "r"}
+	_, err := pacing.New(store, policy).Take(context.Background(), call)
+	require.ErrorIs(f, err, context.DeadlineExceeded)
+	require.NotNil(f, store.kept, "the call needs a second step")
+	var first *pacing.Answer
+	for i := range 3 {
+		again, err := pacing.New(f.store, policy).Take(context.Background(), call)
+		require.NoError(f, err)
+		if i == 0 {
+			first = again
+			grant, err := f.store.TakePermits(context.Background(), store.kept)
+			require.NoError(f, err)
+			require.Zero(f, grant.Granted, "it comes too late")
+		}
+		require.Equal(f, []int{5, 3, 0}, []int{again.Granted, again.Refused, again.Fresh})
+		require.Equal(f, slotsOf(&first.Grant), slotsOf(&again.Grant))
+	}
+	require.Equal(f, 5, f.takeOf(pacing.New(f.store, policy), pacing.Call{Pacers: []string{pacer.Name}, Permits: 8,
+		Share: "otp", Client: "c", RequestID: "s"}).Granted, "of the rest")
+}
+
 // sharesReturned checks that permits of the rest and of a share are given back.
 func sharesReturned(f *fixture) {
 	for _, share := range []string{"", "otp"} {

@@ -59,6 +59,8 @@ var cases = []struct {
 	{"a request with another ask is refused", reusedRequest},
 	{"a request that got nothing asks anew", emptyRequest},
 	{"a request that goes on is remembered with nothing, too", continuedRequest},
+	{"a request that was ended gets nothing", endedRequest},
+	{"a late step of a repeated call takes nothing", lateStep},
 	{"a call that waits for one pacer closes no other", closed},
 	{"permits are given back at all targets, once", givenBack},
 	{"later permits get the room of those that were given back", returnedRoom},

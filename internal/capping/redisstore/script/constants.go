@@ -50,7 +50,6 @@ func constants(k Keyspace) map[string]string {
 		"MOST_RETURNED": pacing.MostReturned, "MOST_WORK": pacing.MostWork,
 		"MOST_LOOKS": pacing.MostLooks, "MOST_WINDOWS": pacing.MostWindows, "ALIGN_SHARE": pacing.AlignShare,
 		"LOOK": lookRuns, "HISTORY": keptRuns, "FULL": fullRuns, "PACE_WORK": paceWork,
-		"REMEMBER":   pacing.RememberFor.Milliseconds(),
 		"REMEMBERED": pacing.RememberedHeader, "MOST_EVERY": pacing.MostEvery, "MOST_BURST": pacing.MostBurst,
 		"MOST_PERMITS": pacing.MaxPermits, "MOST_TARGETS": pacing.MaxPacers,
 		"LONGEST_WAIT": pacing.MaxWait.Microseconds(),

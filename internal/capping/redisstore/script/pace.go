@@ -15,8 +15,9 @@ import (
 const (
 	permitsSize    = 3
 	waitSize       = 5
+	lifeSize       = 5               // how long a request is remembered, in milliseconds
 	requestSize    = permitsSize + 8 // the permits and the fingerprint of one of several requests
-	paceHeaderSize = stampSize + permitsSize + waitSize + 2
+	paceHeaderSize = stampSize + permitsSize + waitSize + lifeSize + 2
 
 	countSize  = 3 // the maximum of a limit, and its use
 	windowSize = 6
@@ -46,7 +47,7 @@ const (
 
 // The variables below are the same layouts for struct.unpack in Lua.
 var (
-	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBB", permitsSize, waitSize)
+	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dI%dBB", permitsSize, waitSize, lifeSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
 	requestFormat = fmt.Sprintf(">I%dc%d", permitsSize, requestSize-permitsSize)
 	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
@@ -129,6 +130,7 @@ func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 func appendAsk(dst []byte, ask *pacing.Ask, joined []*pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
+	dst = appendUint(dst, uint64(ask.RememberedFor().Milliseconds()), lifeSize)
 	switch {
 	case len(joined) > 0:
 		dst = appendTargets(append(dst, 3, byte(len(ask.Targets))), ask.Targets)
@@ -141,7 +143,10 @@ func appendAsk(dst []byte, ask *pacing.Ask, joined []*pacing.Ask) []byte {
 		return appendTargets(append(dst, 0, byte(len(ask.Targets))), ask.Targets)
 	}
 	fingerprint, remember := ask.Fingerprint(), byte(1)
-	if ask.Continues {
+	switch {
+	case ask.Ends:
+		remember = 4
+	case ask.Continues:
 		remember = 2
 	}
 	return append(appendTargets(append(dst, remember, byte(len(ask.Targets))), ask.Targets), fingerprint[:]...)

@@ -4,8 +4,8 @@
 -- KEYS     the logs, one for each target; then, for each target per message, the time until which the pacer's logs were
 --          forgotten; then the remembered grant of each request
 -- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
---          has a request (1; 2: it is remembered even when nothing is granted; 3: several requests share the permits),
---          targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
+--          how long requests are remembered in milliseconds (5), has a request (1; 2: it is remembered even when nothing
+--          is granted; 3: several requests share the permits; 4: as 2, and nothing is taken), targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
 --          window (6); then, with a request, its fingerprint (8); with several, the permits (3) and the fingerprint (8)
 --          of each
 --
@@ -44,11 +44,12 @@ local byte, char, sub, concat = string.byte, string.char, string.sub, table.conc
 local pack, scan, call, try = struct.pack, struct.unpack, redis.call, redis.pcall
 local asked = ARGV[1]
 if #ARGV ~= 1 or #asked < ${PACE_HEADER} then return redis.error_reply('BADARG one argument with a header') end
-local stamp, skew, permits, wait, requested, count = scan('${PACE_FORMAT}', asked)
-if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 3 then
+local stamp, skew, permits, wait, life, requested, count = scan('${PACE_FORMAT}', asked)
+if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 4 or requested > 0 and life < 1 then
   return redis.error_reply('BADARG header out of range')
 end
-local even_nothing, several = requested == 2, requested == 3 -- even_nothing: it is remembered
+local ends, several = requested == 4, requested == 3
+local even_nothing = permits > 0 and (ends or requested == 2) -- it is remembered
 if requested > 1 then requested = 1 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -424,9 +425,10 @@ elseif requested == 1 and permits > 0 then
     end
     if #remembered < ${REMEMBERED} then return 'C' .. char(#KEYS - 1) end
     if sub(remembered, 1, 8) ~= fingerprint then return 'U' end
-    permits, flags = 0, 1 + 2 * byte(remembered, 9)
+    permits, flags, even_nothing = 0, 1 + 2 * byte(remembered, 9), false
   end
 end
+if ends then permits = 0 end
 
 -- Read the logs.
 local s, gaps, searches = 0, false, 0 -- gaps: a log has slots ahead; searches: steps of searches for room
@@ -849,7 +851,7 @@ end
 -- remember stores a request and the permits that it was granted.
 local function remember(key, fingerprint, granted, more)
   local text = fingerprint .. char(more and 1 or 0) .. pack('>I6', granted.total) .. (granted.total > 0 and runs_of(granted) or '')
-  call('SET', key, text, 'PX', string.format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+  call('SET', key, text, 'PX', string.format('%d', life))
   return text
 end
 
@@ -882,7 +884,7 @@ end
 
 if several then
   divide()
-elseif requested == 1 and (grant.total > 0 or even_nothing and permits > 0) then
+elseif requested == 1 and (grant.total > 0 or even_nothing) then
   remembered = remember(KEYS[#KEYS], fingerprint, grant, flags >= 2)
 end
 out[1] = pack('>c1BI7I7BB', 'G', flags, now, next, target, limit)

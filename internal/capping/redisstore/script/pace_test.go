@@ -29,7 +29,8 @@ func TestCommandOfACallForPermits(t *testing.T) {
 	for _, request := range []bool{true, false} {
 		a.Pace(New("x"), keys, ask, nil)
 		a.StampPace(0x0102030405, time.Second)
-		text := "\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x00\x01\xf4" + "\x00\x00\x1e\x84\x80" + "\x01\x02" +
+		text := "\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x00\x01\xf4" + "\x00\x00\x1e\x84\x80" +
+			"\x00\x00\x00\xf2\x30" + "\x01\x02" +
 			"\x00" + "\x00\x14\x1d\xd7\x60\x00" + "\x02" + "\x00\x00\x01" + "\x00\x00\x00\x00\x0f\xa0" +
 			"\x01\x02\x03" + "\x00\x14\x1d\xd7\x60\x00" +
 			"\x01" + "\x02\x6f\x9d\x14\xa0\x00" + "\x01" + "\x00\x00\x05" + "\x02\x6f\x9d\x14\xa0\x00" +
@@ -53,7 +54,7 @@ func TestCommandOfACallForPermits(t *testing.T) {
 	require.Equal(t, []blob{blob("fc:{x}:pf:campaign"), blob("fc:{x}:pq:ab000000000000000000000000000001"),
 		blob("fc:{x}:pq:01000000000000000000000000000000")}, a.args[5:8])
 	text := string(a.args[8])
-	require.Equal(t, "\x00\x01\xf4"+"\x00\x00\x1e\x84\x80"+"\x03\x02", text[9:19])
+	require.Equal(t, "\x00\x01\xf4"+"\x00\x00\x1e\x84\x80"+"\x00\x00\x00\xf2\x30"+"\x03\x02", text[9:24])
 	require.Equal(t, "\x00\x01\x2c"+string(prints[0][:])+"\x00\x00\xc8"+string(prints[1][:]), text[len(text)-22:])
 	a.Forget(New("x"), keys, "carrier")
 	a.StampPace(0x0102030405, time.Second)

@@ -5,8 +5,8 @@
 repeat
   local scan, pack, call, format, asked = struct.unpack, struct.pack, redis.call, string.format, ARGV[1]
   if #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
-  local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
-  if count ~= 1 or requested == 2 or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} then break end
+  local stamp, skew, permits, wait, life, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
+  if count ~= 1 or requested == 2 or requested > 3 or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} then break end
   local closes = ${PACE_HEADER} + 8 + 9 * limits -- end of the target
   if requested == 3 then
     if #KEYS < 2 or #asked ~= closes + ${REQUEST} * (#KEYS - 1) then break end
@@ -176,10 +176,11 @@ repeat
   end
   if requested == 1 then
     local grant = pack('>c8BI6${RUN_INTS}', string.sub(asked, -8), 0, permits, slot, 0, 1, 0)
-    local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', format('%d', math.ceil(wait / 1000) + ${REMEMBER}))
+    local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', format('%d', life))
     if not kept or kept.err then break end -- it is remembered
   elseif requested == 3 then
-    local life, own, text = format('%d', math.ceil(wait / 1000) + ${REMEMBER}), 0, ''
+    local own, text = 0, ''
+    life = format('%d', life)
     for r = 2, #KEYS do
       local size, fingerprint = scan('${REQUEST_FORMAT}', asked, closes + 1 + ${REQUEST} * (r - 2))
       if size ~= own then own, text = size, pack('>BI6${RUN_INTS}', 0, size, slot, 0, 1, 0) end

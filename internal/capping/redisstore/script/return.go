@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"time"
 
 	"capper/internal/capping"
@@ -11,7 +12,7 @@ import (
 const returnHeaderSize = stampSize + permitsSize + waitSize + 1
 
 // returnFormat is the header's layout for struct.unpack in Lua.
-var returnFormat = paceFormat[:len(paceFormat)-1]
+var returnFormat = stampFormat + fmt.Sprintf("I%dI%dB", permitsSize, waitSize)
 
 // The flags of a target in the argument of return.lua.
 const (
