@@ -8,11 +8,11 @@ import (
 // MostAhead is the largest number of strands in a log.
 const MostAhead = 128
 
-// MostReturned is the largest number of strands in a log when a return moves slots from the line. Each strand costs all
-// later searches for room.
+// MostReturned is the largest number of strands in a log after a return moved slots out of the line. It is small
+// because each strand makes all later searches for room slower.
 const MostReturned = 32
 
-// Strand is a sequence of slots ahead with regular slots, as in Run. Strands of a log may overlap.
+// Strand is a sequence of slots ahead at regular distances, as in Run. Strands of a log may overlap.
 type Strand struct {
 	At      Time
 	Every   int64 // microseconds; 0: all permits at At
@@ -48,7 +48,7 @@ func (s *Strand) after(t Time) Time {
 // Never is later than every slot.
 const Never Time = math.MaxInt64
 
-// Ahead holds the slots of a log that are later than the newest slot of its runs, so that permits still fit
+// Ahead holds the slots ahead of a log: slots later than the newest slot of its runs. Later permits may still get slots
 // before them.
 type Ahead []Strand
 
@@ -80,14 +80,14 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 	return last, ok
 }
 
-// walk goes over slots ahead in the order of time.
+// walk visits slots ahead in the order of time.
 type walk struct {
 	ahead   Ahead
 	passed  int64       // permits up to the instant of the walk
 	strands []strandPos // of each strand
 }
 
-// strandPos is the position of a walk in a strand.
+// strandPos is the position that a walk has reached in a strand.
 type strandPos struct {
 	passed int64 // permits up to the instant
 	next   Time  // the first slot after it, or Never
@@ -132,7 +132,8 @@ func (w *walk) next() Time {
 	return first
 }
 
-// behind returns the first slot behind the strands that alone fill every window from since on, or 0.
+// behind returns the first slot after the strands that fill every window after since on their own. It returns 0 if no
+// strand does.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -147,7 +148,7 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 // newest returns the last slot ahead, and false when there is none.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
-// frees returns when the first strand ends.
+// frees returns the last slot of the strand that ends first.
 func (a Ahead) frees() Time {
 	first := Never
 	for i := range a {
@@ -156,7 +157,7 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// space returns how many permits at the slot continue the strand.
+// space returns how many permits at the slot can be added to the strand without breaking its regular pattern.
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -171,8 +172,8 @@ func (s *Strand) space(at Time) (permits int64) {
 	return min(permits, MostBurst-s.Permits)
 }
 
-// add adds permits at one slot, each to the first strand that it continues, or to a new strand. It returns how
-// many permits have no space.
+// add adds permits at one slot, to existing strands whose pattern they continue or to a new strand. It returns the
+// number of permits that found no space.
 func (a *Ahead) add(at Time, permits int64) (left int64) {
 	for i := range *a {
 		s := &(*a)[i]
@@ -191,8 +192,8 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits at one slot ahead. Without space for them, the earliest slots ahead move to the runs, and the
-// room before them is lost.
+// Stand adds permits at one slot ahead. If there is no space for them, the earliest slots ahead move to the runs. No
+// later permit can then get a slot before the moved ones.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()

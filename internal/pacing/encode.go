@@ -23,8 +23,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes runs into a log that has had total permits. DecodeRuns returns an error for runs that
-// no log can have.
+// DecodeRuns decodes the runs of a log whose runs have had total permits so far. DecodeRuns returns an error for runs
+// that cannot occur in a log.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("runs have %d bytes, which is not a multiple of %d", len(data), RunSize)
@@ -96,7 +96,7 @@ func (l *Log) DecodeAhead(data []byte) error {
 	return nil
 }
 
-// Remembered is a grant as stores remember it for its request.
+// Remembered is the grant that a store keeps for repetitions of its request.
 type Remembered struct {
 	Fingerprint [8]byte // the fingerprint of the ask
 	More        bool    // as in Grant

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// HeldFor is the longest time for which a call without a wait is held, and heldAlone for a call of one pacer: see Calls
-// without a wait in the package documentation.
+// HeldFor is the longest time for which the service holds a call without a wait. heldAlone is that time for a call of
+// one pacer. The package documentation explains both under "Calls without a wait".
 const (
 	HeldFor   = 50 * time.Millisecond
 	heldAlone = 5 * time.Millisecond
 )
 
-// leastRetry is the least wait that a refused call is told when it would be held at once.
+// leastRetry is the shortest retry delay in the answer to a refused call.
 const leastRetry = time.Millisecond
 
-// takeNow performs the steps of a call without a wait. The call is held for a slot that is near. After refusals, the
-// answer tells when the call would be held for the next slot.
+// takeNow performs the steps of a call without a wait. If no slot is free now but the next slot is near, the call waits
+// for it. An answer with refused permits holds the delay after which a retry would wait for the next slot.
 func (t *taking) takeNow(ctx context.Context) error {
 	longest := t.heldFor()
-	if t.base.Permits == 1 { // one step finds a slot that is there and one that is near
+	if t.base.Permits == 1 { // one step finds a slot of now as well as a near one
 		t.waitFor(longest)
 	}
 	if err := t.take(ctx); err != nil {
@@ -43,7 +43,7 @@ func (t *taking) takeNow(ctx context.Context) error {
 	return nil
 }
 
-// heldFor returns the longest time for which the call is held.
+// heldFor returns the longest time for which this call may wait for a slot.
 func (t *taking) heldFor() time.Duration {
 	var slowest, all time.Duration
 	bound := HeldFor
@@ -61,7 +61,7 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// interval returns the interval of the pacer's rate or, without one, the mean distance of permits in its shortest
+// interval returns the interval of the pacer's rate or, without one, the mean time between two permits in its shortest
 // window.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
@@ -71,20 +71,20 @@ func (p *Pacer) interval() time.Duration {
 	return shortest.Window / time.Duration(shortest.Max)
 }
 
-// waitFor makes the call ask for slots that are at most so far ahead.
+// waitFor makes the call ask for slots that come within the given wait.
 func (t *taking) waitFor(wait time.Duration) {
 	t.base.MaxWait = wait
 	t.setSteps()
 }
 
-// hold waits for the slots of the answer if they are near.
+// hold sleeps until the last slot of the answer if that slot is near.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
 	}
 	last := &a.Runs[len(a.Runs)-1]
 	wait := last.WaitOf(last.Permits - 1)
-	if wait <= 0 || wait > longest { // a repetition of a call with a longer wait tells the waits
+	if wait <= 0 || wait > longest { // a repeated call with a longer wait returns the waits instead
 		return nil
 	}
 	timer := time.NewTimer(wait)
@@ -98,7 +98,7 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// later makes the waits of the answer relative to an instant that is so much later.
+// later shortens the waits of the answer by the time that has passed.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)
 	for i := range a.Runs {

@@ -6,9 +6,8 @@ import "sort"
 // kB. A caller that may add more runs calls Merge first.
 const MostRuns = 3000
 
-// Run is a sequence of permits with regular slots: Burst permits at At, Burst at At + Every and so on, with
-// a smaller last burst. A run has the permits from its First to the First of the next run, or to the Total
-// of the log.
+// Run is a sequence of permits with regular slots: Burst permits at At, Burst at At + Every and so on, with a smaller
+// last burst. A run ends before the First of the next run, or before the Total of the log.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At
@@ -19,7 +18,8 @@ type Run struct {
 // slot returns the slot of permit k of the run; permits count from 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through returns how many of the run's count permits have a slot at or before t.
+// through returns how many permits of the run have a slot at or before t. count is the number of all permits of the
+// run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -74,7 +74,7 @@ func (l *Log) slot(permit int64) Time {
 	return r.slot(permit - r.First)
 }
 
-// Newest returns the latest slot, also one ahead, and false for an empty log.
+// Newest returns the latest slot of the log, including slots ahead, and false for an empty log.
 func (l *Log) Newest() (Time, bool) {
 	if at, ok := l.Ahead.newest(); ok {
 		return at, true
@@ -82,7 +82,7 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// newest returns the newest slot of the runs, and false when there is none.
+// newest returns the latest slot of the runs, without slots ahead, and false if there is no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false

@@ -19,9 +19,8 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge shortens the log. Merge drops runs that no limit can see at the instant now, except for a short
-// history. When too many runs remain, it moves permits to the slots of later permits. The package
-// documentation explains the rule.
+// Merge shortens the log. Merge drops runs that no limit can see at the instant now, except for a short history. If too
+// many runs remain, it moves permits to the slots of later permits. The package documentation explains the rule.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -35,7 +34,7 @@ func (l *Log) Merge(now Time, limits []Limit) {
 	l.Runs = merged.Runs
 }
 
-// mergedRuns is the number of runs that Merge leaves at least, unless the limits' groups are fewer.
+// mergedRuns is the number of runs up to which Merge moves no permit.
 const mergedRuns = MostRuns / 2
 
 // drop removes runs that no limit can see.
@@ -56,12 +55,12 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the range of permits that one limit still has to see and no smaller limit has. The tier
-// holds the newest max permits of the log, without the permits in the tiers of smaller limits.
+// tier is the range of permits that a limit counts and no smaller limit counts. It holds the newest max permits of the
+// log, except the permits in the tiers of smaller limits.
 type tier struct{ max, group int64 }
 
-// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same part of its Max, a
-// permit less than its group. The part is the smallest for which the number of groups fits.
+// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same part of its Max: one permit
+// less than the size of its group. The part is as small as the bound on the number of groups allows.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
@@ -95,9 +94,8 @@ func group(tiers []tier, part int64) (groups int64) {
 	return groups
 }
 
-// mergeGroup moves the permits of the group that starts with permit into merged, and returns the first
-// permit of the next group. Regular permits over several groups stay regular: this may take two runs, but
-// never more runs than groups.
+// mergeGroup moves the permits of the group that starts with permit into merged, and returns the first permit of the
+// next group. A regular run that spans several groups stays one run, or becomes two.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
@@ -130,7 +128,7 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit sees these permits
 }
 
-// copy appends the permits of a run with numbers from from up to, but not including, to.
+// copy appends the permits of a run with the numbers from (inclusive) to to (exclusive).
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)

@@ -118,7 +118,7 @@ func (r Rate) Interval() time.Duration {
 	return ((r.Per-1)/step + 1) * time.Microsecond
 }
 
-// Lost returns the share of the rate that is lost because Interval is rounded up, 0 to 1/2.
+// Lost returns the fraction of the rate that is lost because Interval is rounded up, 0 to 1/2.
 func (r Rate) Lost() float64 {
 	if r.Permits == 0 {
 		return 0
@@ -142,9 +142,9 @@ type Pacer struct {
 	Limits  []Limit       // limits: up to MaxLimits with different windows, in the order of the file
 	Rate    Rate          // rate; zero: no rate
 	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
-	Per     Per           // per: what has a log of its own
+	Per     Per           // per: which things have a separate log
 	Shares  []Share       // shares: parts kept for some calls, with distinct names; none unless Per is PerPacer
-	// Group is group: the pacers that calls may name together. A group has a place of its own in a Redis store. ""
+	// Group is group: a call may name only pacers of one group. A Redis store keeps each group in one hash slot. ""
 	// means the common group.
 	Group string
 }
@@ -152,7 +152,7 @@ type Pacer struct {
 // AnyGroup stands for all groups, in ForgetPacer of Store. No group has this name.
 const AnyGroup = "*"
 
-// LongestWait returns how far ahead the pacer gives out slots: MaxWait, or DefaultMaxWait.
+// LongestWait returns the longest wait for a slot that the pacer grants: MaxWait, or DefaultMaxWait.
 func (p *Pacer) LongestWait() time.Duration {
 	if p.MaxWait > 0 {
 		return p.MaxWait
@@ -160,7 +160,7 @@ func (p *Pacer) LongestWait() time.Duration {
 	return DefaultMaxWait
 }
 
-// Per says what has a log of its own: the limits of the pacer hold for each of them.
+// Per says which things have a separate log: the whole pacer, each message or each key. The limits apply to each log.
 type Per string
 
 // The values of Per.
@@ -170,8 +170,7 @@ const (
 	PerKey     Per = "key" // each key that callers give, for example the number of a sender
 )
 
-// Judged returns the limits that apply to the pacer's logs: first the pacer's limits, then the limit of its
-// rate.
+// Judged returns the limits that apply to each log of the pacer: the configured limits, then the limit of its rate.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
 	if p.Rate.Permits > 0 {
@@ -180,8 +179,8 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// PerSecond returns how many permits a second the pacer allows over a minute: the least of its rate and of its limits
-// with windows of up to a minute. PerSecond returns 0 for a pacer without such a limit, or with several logs.
+// PerSecond returns how many permits a second the pacer allows over a minute: the minimum of its rate and of all limits
+// with a window of at most a minute. PerSecond returns 0 for a pacer without such a limit, or with several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0
@@ -204,8 +203,8 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest returns the index of the limit with the largest used share. Between equal shares it returns the
-// limit with the longest window. Fullest returns -1 for a pacer with only a rate.
+// Fullest returns the index of the limit with the largest used fraction. If fractions are equal, it returns the limit
+// with the longest window. Fullest returns -1 for a pacer with only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

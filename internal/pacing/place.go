@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MostSteps bounds the work for one ask: the number of irregular places for slots, and fewer when a store
-// checks many limits for each. A grant that ends at this bound sets Grant.More.
+// MostSteps bounds the work for one ask. Each slot that does not continue a regular pattern takes a step. A store
+// allows fewer steps if it checks many limits in each. A grant that stops at this bound sets Grant.More.
 const MostSteps = 500
 
 // Place adds the permits of the ask to the logs of its targets, at the instant now. The logs may grow beyond
@@ -42,14 +42,14 @@ type placement struct {
 	steps    int
 }
 
-// source is the Max-th newest permit of a log. The permit must be one window old before its limit allows
-// another permit.
+// source is the permit of a log on which the next slot of a limit depends: the Max-th newest one. The limit allows
+// another permit when the source is one window old.
 type source struct {
 	log           *Log
 	target, limit int
 	max           int64
 	window        int64
-	permit        int64 // its number; a number below log.first() is not in the log and delays nothing
+	permit        int64 // its number; a permit before log.first() is not in the log and delays no slot
 	run           int   // the index of the run that holds the permit
 	looked        int   // the work of the latest room: strands, for each window that room looked at
 	ends, begins  walk  // over the windows with slots ahead; see room
@@ -81,7 +81,7 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// kept reports whether the source permit is in the log.
+// kept reports whether the log still contains the source permit.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
 // opens returns the first slot at which the limit allows one more permit.
@@ -93,7 +93,8 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many permits the limit allows at t, as far as the source's run shows, or 0 and a later slot.
+// room returns how many permits the limit allows at t, or 0 and a later slot. It looks no further than the run of the
+// source, so the result may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -106,7 +107,7 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	if permits == 0 || first >= t+Time(s.window) {
 		return permits, opens
 	}
-	// The windows that end with later slots hold the permit, too.
+	// A permit at t also counts in the windows that end with later slots.
 	if all, later := s.roomAfter(t, ahead.through(t+Time(s.window)-1)); all > 0 {
 		return min(permits, all), t
 	} else if later > opens {
@@ -134,8 +135,8 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	return permits, full
 }
 
-// roomAfter returns how many permits fit into the window that ends with t, when so many slots ahead are not
-// later, or 0 and the first slot at which the window loses permits.
+// roomAfter returns how many permits fit into the window that ends with t, if the given number of slots ahead are not
+// later than t. If none fits, it returns 0 and the first slot at which permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -155,8 +156,8 @@ func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	return r.First + r.through(since, s.log.end(s.run)-r.First) - s.permit, t
 }
 
-// roomRepeated returns how many permits the limit allows when they start at t and repeat the pattern of
-// like. The result may be too small but never too large.
+// roomRepeated returns how many permits the limit allows if they start at t and repeat the pattern of the run like. The
+// result may be too small but never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -174,17 +175,17 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 type next struct {
 	at, unaligned Time
 	target, limit int    // what prevents an earlier slot, as in Grant
-	ahead         []room // by target; nil: the slot stands ahead at no target
+	ahead         []room // by target; nil: the slot is in the line of every target
 }
 
-// room tells whether a slot stands ahead at a target.
+// room describes whether a slot becomes a slot ahead at a target.
 type room struct {
 	ahead bool
 	own   Time // the first slot that the target's own limits allow
 }
 
-// earliest returns the first slot at or after from that the limits of the targets allow, and the target and
-// limit that prevent an earlier slot. target is -1 for all targets.
+// earliest returns the first slot at or after from that the limits of the target of allow; -1 means all targets. It
+// also returns the target and the limit that prevent an earlier slot, or -1 and ByQueue if none does.
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -211,7 +212,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 				moved = ahead
 			}
 		}
-		// A slot that was found is checked, and the slot after all others is not yet checked.
+		// The limits have checked a slot that was found. The slot after all others is not yet checked.
 		if moved && (looks == MostLooks || work > MostWork) {
 			at = max(at, p.behindAll())
 		}
@@ -219,16 +220,16 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	return at, target, limit
 }
 
-// MostLooks and MostWork bound the search for room between slots ahead. A permit that finds none in so many steps, or
-// with more work, comes after them. The work of a step is, for each limit, the number of strands for each window that
-// the limit looks at.
+// MostLooks and MostWork bound the search for room between slots ahead. A permit whose search exceeds one of these
+// bounds gets a slot after all slots ahead. The work of a step is the number of strands times the number of windows,
+// summed over the limits.
 const (
 	MostLooks = 500
 	MostWork  = 30_000
 )
 
-// MostWindows is the number of windows with slots ahead that a limit looks at for one slot. In more of them, it
-// counts all their slots ahead as if they had the slot.
+// MostWindows is the largest number of windows with slots ahead that a limit checks for one slot. If there are more
+// windows, the limit takes all their slots ahead as if they were in one window with the slot.
 const MostWindows = 1000
 
 // behindAll returns the latest slot of all targets.
@@ -241,7 +242,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next returns the slot of the next permit, at from or later.
+// next returns the slot of the next permit. The slot is not before from.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -262,8 +263,8 @@ func (p *placement) next(from Time) (n next) {
 	return n
 }
 
-// leavesRoom returns the first slot that the target's own limits allow, and whether the target can give it and
-// the slot at.
+// leavesRoom returns the first slot that the target's own limits allow, and whether a later permit could still get that
+// slot when this permit gets the slot at.
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -274,8 +275,8 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	return own, own < at
 }
 
-// align moves a slot ahead up to a multiple of the interval from the slot before it, so that the room before it
-// is a whole number of intervals.
+// align moves a slot ahead to a later instant, so that its distance from the slot before it is a whole number of
+// intervals.
 func (p *placement) align(n *next) {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -301,8 +302,8 @@ func (p *placement) align(n *next) {
 // AlignShare is the share of a rate that align may cost: 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether each pacer for which the permit waits keeps its rate, but for a small share, when the
-// slot moves to the given one: by this permit alone or over the last permits.
+// affords reports whether the slot may move to the given instant: each pacer for which the permit waits must lose at
+// most a small part of its rate. The loss is that of this permit, or the loss over the last permits.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -323,7 +324,8 @@ func (p *placement) fill(permits int64) next {
 	for {
 		other := p.next(p.now)
 		n := other
-		if newest, some := p.newest(); some && n.at < newest { // align, or a search that ended, left the room before it
+		// align, or a search that stopped at its bound, may leave room before the newest slot.
+		if newest, some := p.newest(); some && n.at < newest {
 			n = p.next(newest)
 		}
 		if p.Total == permits || n.at > p.deadline || p.steps == MostSteps {
@@ -366,9 +368,9 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 	}
 }
 
-// repeat extends the grant's last run in one step over all slots at which every limit allows the same burst.
-// This is possible when the delaying limit waits for a slot of the same run, and when no slot stands ahead. left is
-// the number of permits still wanted.
+// repeat extends the grant's last run in one step by all slots at which every limit allows the same burst. This is
+// possible if the limit that delays the next slot waits for a slot of the same run, and if no log has slots ahead. left
+// is the number of permits that the grant still lacks.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -376,7 +378,7 @@ func (p *placement) repeat(left int64) {
 		return
 	}
 	newest := last.slot(count - 1)
-	inLine := make([]bool, len(p.logs)) // by target: none of the slots stands ahead
+	inLine := make([]bool, len(p.logs)) // by target: all of the slots stay in the line
 	for _, log := range p.logs {
 		if len(log.Ahead) > 0 {
 			return
@@ -408,7 +410,7 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// leads reports whether the limit opens at t and again after each interval of like, for the room of roomRepeated.
+// leads reports whether the limit allows a burst at t and after each further interval of the run like.
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
 		return false
@@ -417,8 +419,8 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run, whose slots stand ahead at some targets. This is possible while those
-// have room for all slots at once, and each other target has a rate that delays the run.
+// repeatAhead extends the grant's last run if its slots are slots ahead at some targets. This is possible while these
+// targets have room for all new slots at once, and every other target has a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {

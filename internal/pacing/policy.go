@@ -28,7 +28,7 @@ func (p *Policy) Pacer(name string) (*Pacer, bool) {
 // mostNames is the largest number of names that an error lists.
 const mostNames = 20
 
-// PacerNames lists the names of the pacers for an error about an unknown name.
+// PacerNames lists the names of the pacers, for the text of an error about an unknown name.
 func (p *Policy) PacerNames() string {
 	var names []string
 	if p != nil {
@@ -39,7 +39,7 @@ func (p *Policy) PacerNames() string {
 	return listed("configured pacers", names)
 }
 
-// ShareNames lists the names of the pacers' shares for an error about an unknown name.
+// ShareNames lists the names of the pacers' shares, for the text of an error about an unknown name.
 func ShareNames(pacers []Pacer) string {
 	var names []string
 	for i := range pacers {
@@ -50,7 +50,8 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// listed returns distinct names in order after a title. It leaves names beyond mostNames out, and says how many.
+// listed returns a title and the distinct names in order. It shows at most mostNames names and the number of the
+// others.
 func listed(title string, names []string) string {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// These constants divide a pacer between calls with shorter and longer waits: see Waits of different length in the
-// package documentation.
+// These constants divide a pacer between calls with shorter and longer waits. The package documentation explains them
+// under "Waits of different length".
 const (
-	// LeastReach is the shortest wait above 0 for which calls with longer waits leave slots free.
+	// LeastReach is the shortest wait above 0 that is protected: calls with longer waits leave slots free for it.
 	LeastReach = 500 * time.Millisecond
 	mostReach  = 2 * time.Minute
-	// Calls with longer waits get a row of slots in each period of a rate. There are at most farRows of them ahead,
-	// because a log holds at most MostAhead strands.
+	// Calls with longer waits get a row of slots in each period of a rate. A log has at most farRows of these rows,
+	// because it holds at most MostAhead strands.
 	farRows = 64
-	// A call without a wait fits into a period at any instant but for the last interval, so a period is long.
+	// A call without a wait cannot use the last interval of a period. Long periods keep this loss small.
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// reaches returns the waits, in ascending order, that get slots of their own: calls with longer waits leave some slots
-// free for them. A store reads the marks of all of them in one step, so there are at most MaxPacers. 0 means no wait.
+// reaches returns the protected waits in ascending order: calls with longer waits leave some slots free for each of
+// them. There are at most MaxPacers reaches, because a store reads all their marks in one step. 0 means no wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
 }
 
-// reachOf returns the longest reach within the wait.
+// reachOf returns the longest reach that does not exceed the wait.
 func reachOf(wait time.Duration) (reach time.Duration) {
 	for _, r := range reaches() {
 		if r <= wait {
@@ -36,12 +36,12 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// reached reports whether calls at the pacer leave room for those with shorter waits. A pacer with shares gives others
-// no slot far ahead, and a pacer with several logs has too many marks.
+// reached reports whether calls at the pacer leave room for calls with shorter waits. A pacer with shares does not need
+// this, because it grants other calls only near slots. A pacer with several logs would need too many marks.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
-// far returns the target of the slots beyond a reach: three quarters of each limit. A rate becomes a limit of several
-// intervals.
+// far returns the target of slots later than a reach: its limits are three quarters of the pacer's limits. A rate
+// becomes a limit over several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {
@@ -57,7 +57,8 @@ func (p *Pacer) far(reach time.Duration) Target {
 // threeQuarters returns three quarters of n, rounded down, and at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
-// rowIntervals returns the number of intervals of a rate of which calls with longer waits get a part.
+// rowIntervals returns the length of a period of a rate, in intervals. Calls with longer waits get a part of each
+// period.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	if reach == 0 {
@@ -66,7 +67,7 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return max(2, int(reach/2/interval))
 }
 
-// farReach returns how far ahead the pacer gives out slots beyond the reach.
+// farReach returns how far into the future the pacer grants slots that are later than the reach.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -75,23 +76,23 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of the mark of a reach.
+// reachMark returns the log in which instances mark that a reach is in demand.
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// leaving is what a call leaves at a pacer to calls with shorter waits.
+// leaving describes the room that a call leaves at a pacer for calls with shorter waits.
 type leaving struct {
 	some  bool          // it leaves room
 	reach time.Duration // the shortest of their waits
 	far   time.Duration // how far ahead the call gets slots beyond the reach
 }
 
-// near returns how far ahead longer calls may take slots that calls of this reach leave unused.
+// near returns how far into the future calls with longer waits may take every free slot.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
-// learnReach reads which reaches are asked for at the pacers of the call, and makes the call leave room for them. A
-// call does not read them at a pacer whose line was short after the latest call of this instance.
+// learnReach reads which reaches are in demand at the pacers of the call, and makes the call leave room for them. It
+// skips pacers that had a short queue after the latest call of this instance.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
 		return nil
@@ -110,8 +111,8 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// room returns the room that a call of a reach leaves. With several shorter reaches, the call leaves room for the
-// shortest one, and goes no further ahead than the next one.
+// room returns the room that a call of the reach own leaves. If several shorter reaches are in demand, the call leaves
+// room for the shortest one, and takes no slot later than the second shortest one.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {
@@ -126,7 +127,7 @@ func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left le
 	return left
 }
 
-// readReaches reads which reaches are asked for at the pacer.
+// readReaches reads which reaches are in demand at the pacer.
 func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for _, reach := range reaches() {
@@ -142,9 +143,9 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 	return nil
 }
 
-// tellReach notes the lines of the call's pacers, and marks the reach of the call at each pacer that has slots beyond
-// its wait. A call without a wait marks none when it got all its permits. The answer stands already, so a mark that the
-// store did not take is taken after a later call.
+// tellReach records the queues of the call's pacers. It also marks the reach of the call at each pacer whose queue is
+// longer than the wait of the call. A call without a wait that got all its permits marks nothing. If the store fails, a
+// later call takes the mark, because the answer of this call is already complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -164,15 +165,15 @@ func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	}
 }
 
-// reaching knows which reaches are asked for, and the lines of pacers.
+// reaching remembers which reaches are in demand, and the queues of pacers.
 type reaching struct {
 	*demands
-	newest map[string]time.Time // by pacer: the newest slot as this instance has seen it
+	newest map[string]time.Time // by pacer: the newest slot that this instance has seen
 }
 
 func newReaching() *reaching { return &reaching{newDemands(), map[string]time.Time{}} }
 
-// forget drops what is known of pacers that are not in the policy.
+// forget drops the pacers that the policy does not contain.
 func (r *reaching) forget(policy *Policy) {
 	r.demands.forget(func(pacer, _ string) bool {
 		in, known := policy.Pacer(pacer)
@@ -186,7 +187,7 @@ func (r *reaching) forget(policy *Policy) {
 	})
 }
 
-// queued reports whether the pacer has, or may have, slots beyond LeastReach.
+// queued reports whether the pacer has granted slots later than LeastReach from now, or whether this is unknown.
 func (r *reaching) queued(pacer string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,14 +195,14 @@ func (r *reaching) queued(pacer string, now time.Time) bool {
 	return !seen || newest.Sub(now) > LeastReach
 }
 
-// note notes the newest slot of the pacer.
+// note records the newest slot of the pacer.
 func (r *reaching) note(pacer string, newest time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest[pacer] = newest
 }
 
-// unmark notes that the mark of a reach was not taken.
+// unmark records that this instance failed to mark a reach.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

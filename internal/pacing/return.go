@@ -7,14 +7,14 @@ type Returned struct {
 	At      Time
 	Known   bool      // the request is remembered
 	More    bool      // as in Grant: the request may have more parts
-	Kept    int       // permits of the request that stay
+	Kept    int       // permits that the request keeps
 	Permits int       // permits that the request gave back
 	Runs    []WaitRun // their slots
-	Targets []int     // by target: how many of these slots its log had, and has no more
+	Targets []int     // by target: the number of slots that were removed from its log
 }
 
-// GiveBack removes the slots after now from the remembered grant, without the first used permits, and from the logs
-// of the ask's targets. A nil log was forgotten since the grant and has none of the slots.
+// GiveBack removes slots from the remembered grant and from the logs of the ask's targets. It keeps slots up to now,
+// and the slots of the first used permits. A nil log was removed since the grant and has none of the slots.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -29,7 +29,7 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back returns the result of giving back all permits but the first kept ones, without the Targets.
+// Back returns the result of giving back all permits except the first kept ones. It leaves Targets empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
 	for _, s := range r.from(int64(kept)) {
@@ -40,7 +40,7 @@ func (r *Remembered) Back(now Time, kept int) Returned {
 	return result
 }
 
-// AskedAt returns a time at which the grant had not been made, when its longest wait was at most the given one.
+// AskedAt returns an instant before the grant was made, computed from the longest wait that the call allowed.
 func (r *Remembered) AskedAt(longest time.Duration) Time {
 	newest, _ := r.newest()
 	return newest.Add(-longest)
@@ -54,7 +54,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// from returns the permits of the runs from the given number on.
+// from returns the slots of the runs, beginning with the permit of the given number.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -73,7 +73,7 @@ func (l *Log) from(permit int64) (slots []Strand) {
 	return slots
 }
 
-// cut removes the permits of the runs from the given number on.
+// cut removes all permits of the runs, beginning with the permit of the given number.
 func (l *Log) cut(permit int64) {
 	n := len(l.Runs)
 	for n > 0 && l.Runs[n-1].First >= permit {
@@ -82,7 +82,7 @@ func (l *Log) cut(permit int64) {
 	l.Runs, l.Total = l.Runs[:n], min(l.Total, permit)
 }
 
-// Exact reports whether a log with these limits has each slot where it was granted, because Merge moves none.
+// Exact reports whether Merge leaves every slot of a log with these limits unchanged.
 func Exact(limits []Limit) bool {
 	tiers := tiersOf(limits)
 	return tiers[len(tiers)-1].group == 1
@@ -95,11 +95,11 @@ const (
 	MostLine   = 2 * MostRuns // runs of the line afterwards
 )
 
-// Return removes the slots, which are in order, from the log, as far as the log has them, and returns how many it
-// removed. From the first one on, the line becomes slots ahead, so that later permits get the room. Slots that
-// MostReturned strands cannot hold stay in the line, and so do slots that Merge may have moved: all up to the last slot
-// of several permits, unless the limits are Exact. Slots that the log has dropped, and that the limits could see again,
-// count at its oldest slot.
+// Return removes the given slots, which must be in order, from the log. It returns the number of slots that it found
+// and removed. The line after the first removed slot becomes slots ahead, so that later permits can use the freed room.
+// Slots that do not fit into MostReturned strands stay in the line. Slots that Merge may have moved also stay, unless
+// the limits are Exact: all slots up to the last one with several permits. Return may shorten the line, so that a limit
+// again counts slots that the log has dropped. Such slots then count at the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -133,8 +133,7 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// knows reports whether the log has all slots that the limits can see when only a part of the line is before the next
-// permit.
+// knows reports whether the log still has every slot that the limits count if the line ends after before.
 func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
 	newest, some := before.newest()
@@ -142,14 +141,14 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
 }
 
-// dropped returns a run for the permits that the log has dropped, as many as the limits can see, at its oldest slot:
-// none of them was later.
+// dropped returns a run that stands for the permits that the log has dropped, as many as the limits count. All of them
+// get the oldest slot of the log, because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
 }
 
-// SeenBy returns the largest number of permits and the longest window of the limits.
+// SeenBy returns the largest Max and the longest Window of the limits.
 func SeenBy(limits []Limit) (all Limit) {
 	for _, limit := range limits {
 		all.Max, all.Window = max(all.Max, limit.Max), max(all.Window, limit.Window)
@@ -157,8 +156,8 @@ func SeenBy(limits []Limit) (all Limit) {
 	return all
 }
 
-// returnApart is Return when the whole line from the first slot on becomes slots ahead. It returns false, and changes
-// nothing, when these are too many, or when a slot must not move.
+// returnApart does the work of Return for the case that the whole line after the first slot becomes slots ahead. It
+// returns false and changes nothing if these slots are too many, or if one of them must not move.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
 	if len(line) > MostAhead {
 		return false
@@ -178,7 +177,7 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	return true
 }
 
-// lineFrom returns the line before the slot t, and the rest of the line.
+// lineFrom splits the line into the slots before t and the other slots.
 func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	first := len(l.Runs)
 	for first > 0 {
@@ -207,12 +206,12 @@ func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	return before, line
 }
 
-// moves reports whether the strand may stand ahead.
+// moves reports whether the strand may move from the line to the slots ahead.
 func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// each returns how many permits a slot of the strand has, but perhaps its last one.
+// each returns how many permits a slot of the strand has. The last slot may have fewer.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
 		return s.Permits
@@ -226,7 +225,7 @@ func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 // count returns how many permits the slot i of the strand has.
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// index returns the number of the slot at t, which the strand must have.
+// index returns the number of the slot at t; the strand must have a slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -250,8 +249,9 @@ func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	return append(dst, Strand{at, every, burst, permits})
 }
 
-// removeAll removes slots from strands. It returns what is left of both, and the number of removed permits. Without
-// overlap, the strands are in order and stay so. It leaves out slots whose removal would make more than most strands.
+// removeAll removes slots from strands. It returns the remaining strands, the slots that it did not remove, and the
+// number of removed permits. Without overlap, the strands must be in order, and they stay in order. A slot stays if its
+// removal would make more than most strands.
 func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
 	left, from, meets := append(left, strands...), 0, 0
 	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
@@ -291,8 +291,8 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// common returns the slots that both strands have: n slots from at on, or 0. It leaves out a last slot that has fewer
-// permits than the others, and slots of two distances of which none is a multiple of the other.
+// common returns the slots that both strands have: n slots from at on, or 0. It ignores a last slot that has fewer
+// permits than the others. It finds nothing if neither distance is a multiple of the other.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // by their distances
 	if s.Every < o.Every {
@@ -321,8 +321,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without removes each permits from n slots, beginning at at, and returns the rest. With overlap, the
-// result has as few strands as possible, and without overlap its strands are in order.
+// without removes permits from n slots that begin at the instant at, each permits from each slot, and returns the
+// remaining strands. With overlap, the result has as few strands as possible. Without overlap, its strands are in
+// order.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

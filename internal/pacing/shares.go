@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Share is a part of a pacer that is kept for the calls of the share.
+// Share is a part of a pacer that is reserved for calls that name the share.
 type Share struct {
 	Name    string
 	Percent int // of the rate and of each limit, 1 to 100
@@ -17,28 +17,28 @@ type Share struct {
 // The bounds of shares.
 const (
 	MaxShares = 8
-	// KeptFor is how long a share keeps its part of a rate or a short limit after the latest call of the share.
+	// KeptFor is the time for which a share keeps its part of a rate or a short limit after its latest call.
 	KeptFor = 5 * time.Second
-	// SoonWindow is the longest window of a limit of which others may use the part. What they took from a longer one
-	// would not come back soon, so it keeps the part for the share at all times.
+	// SoonWindow is the longest window of a limit whose part other calls may use while the share is idle. A limit with
+	// a longer window always keeps the part, because permits that others took would come back too late.
 	SoonWindow = 2 * time.Second
-	// RestAhead is how far ahead others get slots at a pacer with shares, at least: see Pacer.restAhead.
+	// RestAhead is the least time ahead for which a pacer with shares grants slots to other calls: see Pacer.restAhead.
 	RestAhead = 500 * time.Millisecond
 )
 
-// kept is a limit of a pacer as its shares divide it.
+// kept is a limit of a pacer with the part that each share has of it.
 type kept struct {
 	Limit
 	parts []int // by share: the part of Max
-	soon  bool  // others may use the part while the share is not asked for
+	soon  bool  // other calls may use the part while the share is idle
 }
 
-// leastPeriod is the shortest time over which a rate is divided. Others get a row of slots in each of them, and a
-// shorter one would make more rows than a log can hold ahead.
+// leastPeriod is the shortest period over which a rate is divided. Other calls get a row of slots in each period.
+// Shorter periods would make more rows than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
-// divided returns the pacer's limits as its shares divide them. A rate becomes a limit of a whole number of its
-// intervals, because others must leave whole intervals to the share.
+// divided returns the pacer's limits, each with the parts of the shares. A rate becomes a limit of a whole number of
+// its intervals, because other calls must leave whole intervals to the share.
 func (p *Pacer) divided() (limits []kept) {
 	for _, limit := range p.Limits {
 		k := kept{Limit: limit, soon: limit.Window <= SoonWindow}
@@ -59,8 +59,8 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// divide returns the least number of equal parts of which whole ones are the shares, up to one percent more than
-// their own; then the number of parts of each share.
+// divide returns the smallest number of equal parts that expresses every share in whole parts, and then the parts of
+// each share. A share may get up to one percentage point more than it asks for.
 func divide(shares []Share) (parts []int) {
 	for n := 1; ; n++ {
 		parts = append(parts[:0], n)
@@ -86,8 +86,8 @@ func (p *Pacer) Period() time.Duration {
 	return limits[len(limits)-1].Window
 }
 
-// restAhead returns how far ahead the pacer gives out slots to calls without a share: RestAhead, or two intervals of a
-// slow rate. A share that begins to be asked for gets its part after these slots.
+// restAhead returns how far into the future the pacer grants slots to calls without a share. It is RestAhead, or two
+// intervals of a slow rate. A share that was idle gets its part only after these slots.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -96,7 +96,8 @@ func (p *Pacer) restAhead() time.Duration {
 	return min(ahead, p.LongestWait())
 }
 
-// ownAhead returns how far ahead a call of a share gets slots of its part before it asks for those of others.
+// ownAhead returns how far into the future a call of a share takes slots of its own part before it tries the slots of
+// other calls.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
 // share returns the index of the pacer's share with the given name, or -1.
@@ -120,8 +121,8 @@ func (p *Pacer) shareName(share int) string {
 // HasShare reports whether the pacer has a share with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
-// partTarget returns the log of a part of the pacer: that of the named share, or with "" that of all others. It is a
-// log of its own, so a pacer without shares is asked as ever.
+// partTarget returns a target with a separate log for a part of the pacer: the part of the named share, or with "" the
+// part of all other calls. The log of a pacer without shares stays the same.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
@@ -136,8 +137,8 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target of what the shares leave, and false when they leave all: no share is asked for, and no limit
-// keeps its parts at all times.
+// rest returns the target of the calls without a share: the limits less the parts of the shares. keeps is false if no
+// part is subtracted, because every share is idle and no limit always keeps its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -153,11 +154,11 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands knows which shares, or reaches, are asked for. An instance knows its own calls at once. It tells the others
-// by a permit of the share's mark, a log of which nobody needs the slots.
+// demands remembers which shares or reaches are in demand, from the calls of this instance and of the others. An
+// instance informs the others through the share's mark: it takes a permit of a log that has no other use.
 type demands struct {
 	mu     sync.Mutex
-	asked  map[demand]time.Time // until when the share is asked for, by calls of this instance or as it has read
+	asked  map[demand]time.Time // the end of the demand, from own calls or from marks
 	marked map[demand]time.Time // when this instance took a permit of the mark
 	read   map[string]time.Time // by pacer: when this instance read the marks
 }
@@ -165,7 +166,7 @@ type demands struct {
 // demand identifies a share or a reach.
 type demand struct{ pacer, share string }
 
-// How often an instance marks a share that is asked for, and how often it reads the marks of a pacer.
+// An instance marks a share in demand once per markEvery, and reads the marks of a pacer once per readEvery.
 const (
 	markEvery = time.Second
 	readEvery = 250 * time.Millisecond
@@ -175,14 +176,14 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// is reports whether the share is asked for.
+// is reports whether the share is in demand.
 func (d *demands) is(pacer, share string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked[demand{pacer, share}].After(now)
 }
 
-// ask notes a call of the share, and reports whether to mark the share.
+// ask records a call of the share, and reports whether the caller must mark the share now.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,7 +195,7 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// due reports whether to read the marks of the pacer.
+// due reports whether the caller must read the marks of the pacer now.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -205,7 +206,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// see notes a share whose mark is so old.
+// see records that the share is in demand until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,7 +215,7 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget drops what is known, but for the demands that stay.
+// forget drops all demands for which stays returns false.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,7 +233,7 @@ func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
 
-// learn marks the shares of this call as requested, and reads which shares of its other pacers are requested.
+// learn marks the shares of this call as in demand, and reads which other shares of the call's pacers are in demand.
 func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	now := p.clock()
 	for i := range plan.answer.Pacers {
@@ -256,7 +257,7 @@ func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// readMarks reads which shares of the pacer are asked for.
+// readMarks reads which shares of the pacer are in demand.
 func (p *Pacers) readMarks(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for share := range pacer.Shares {
@@ -266,7 +267,7 @@ func (p *Pacers) readMarks(ctx context.Context, pacer *Pacer, now time.Time) err
 	if err != nil {
 		return err
 	}
-	for share := range pacer.Shares { // the next permit of the mark tells how old the newest one is
+	for share := range pacer.Shares { // the wait for the next permit shows the age of the newest mark
 		p.demands.see(pacer.Name, pacer.Shares[share].Name, now.Add(grant.States[share].Next))
 	}
 	return nil

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// underway holds the requests that calls of this instance are asking for. A call may ask the store several times, so a
-// repetition that came between two of them would get a part of the grant.
+// underway lets only one call of this instance at a time work on a request. A call may ask the store in several steps,
+// and a repeated call between two steps would get only a part of the grant.
 type underway struct {
 	mu    sync.Mutex
 	calls map[Request]chan struct{} // closed when the call ends
 }
 
-// enter waits until no other call asks for the request. The caller must call leave. A call without a request waits for
-// nobody. enter returns the cause of ctx when ctx ends first.
+// enter waits until no other call works on the request. The caller must call leave. A call without a request id does
+// not wait. enter returns the cause of ctx if ctx ends first.
 func (u *underway) enter(ctx context.Context, r Request) (leave func(), err error) {
 	if r == (Request{}) {
 		return func() {}, nil
