@@ -9,7 +9,8 @@ const (
 	maxWord      = 4 << 10 // longer texts are not kept
 )
 
-// A frame refers to a text by one of these numbers, or by the number of a text in the dictionary plus refFirst.
+// A frame refers to a text by one of these numbers. For a text in the dictionary, it adds refFirst to the number of the
+// text.
 const (
 	refKept    = 0 // the text follows and is kept
 	refLiteral = 1 // the text follows and is not kept
@@ -24,7 +25,7 @@ type dictionary struct {
 	bytes int
 }
 
-// room reports whether the dictionary has space for a text. Writer and reader must come to the same answer.
+// room reports whether the dictionary has space for a text. The writer and the reader must get the same answer.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }

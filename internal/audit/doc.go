@@ -6,16 +6,16 @@
 //
 // # Records
 //
-// A Record is one call that recorded sends or could have recorded some: a filter call with record, a release, or a
-// call for permits. A call that changes a set has a record too. The record groups the users by outcome and reason
-// (Group). The groups are disjoint bitmaps, so a
-// call for a million neighbouring users takes some 130 kB. The record names the generation of the segments and the
-// version of the configuration. The location stores each version's policy once. Users of other ids than dense are
-// images (capping.UserID) in ascending order; a call for a million of them takes 5.7 MB.
+// A Record is one call that recorded sends or could have recorded some: a filter call with record, a release, or a call
+// for permits. A call that changes a set has a record too. The record groups the users by outcome and reason (Group).
+// The groups are disjoint bitmaps, so a call for a million neighbouring users takes some 130 kB. The record names the
+// generation of the segments and the version of the configuration. The location stores each version's policy once. If
+// ids are not dense, the record holds images (capping.UserID) in ascending order: a call for a million users takes 5.7
+// MB.
 //
 // A record holds the time when its call was passed to the store (At) and the time that the store took (Took). The
 // timestamp of each send lies within that span. An analysis of the records therefore knows the time of a send only to
-// the length of a call. Where that is not exact enough, the analysis decides in favour of the service.
+// within the length of a call. If that is not exact enough, the analysis decides in favour of the service.
 //
 // # Location
 //

@@ -18,8 +18,8 @@ type Dropped struct {
 // DroppedPrefix begins the keys of all Dropped documents.
 const DroppedPrefix = OpenPrefix + "dropped/"
 
-// DroppedKey returns the key of an instance's Dropped document. The instance "" stands for a document that every
-// location with Dropped documents has.
+// DroppedKey returns the key of an instance's Dropped document. Every location with Dropped documents also has a
+// document of the instance "".
 func DroppedKey(instance string) string {
 	instance = cmp.Or(instance, "begun")
 	return DroppedPrefix + instance + ".json"

@@ -219,7 +219,8 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 const fewUsers = 8
 
 // appendUsers appends a set of users. For a bitmap it writes twice the bitmap's size, then the bitmap. For a few users
-// it writes twice their number plus 1, then for each user the number of ids between the previous user and this one.
+// it writes twice their number plus 1. Then it writes, for each user, the number of ids between the previous user and
+// this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

@@ -61,7 +61,7 @@ func (i IDs) Same(want IDs) error {
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// parseIDs returns the IDs of a kind's name and a check, for other kinds than dense.
+// parseIDs returns the IDs for the name of a kind and a check. The kind must not be dense.
 func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
 	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {

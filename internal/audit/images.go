@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Images are stored as the gaps between them. Of a gap, the low bits are stored as they are, and the rest as a run of
-// zeros behind which a 1 stands (Rice coding). The number of low bits follows from the number of images alone. Images
-// are spread evenly, so that a rest is small: a million images take 46 bits each. Whatever the images are, the rests
-// of n images are at most 2n together.
+// Images are stored as the gaps between them. The low bits of a gap are stored unchanged. The other bits, the rest, are
+// stored as a run of zeros that ends with a 1 (Rice coding). The number of low bits follows from the number of images
+// alone. The rests are small because images are spread evenly: a million images take 46 bits each. The rests of any n
+// images add up to at most 2n.
 
 // lowBits returns the number of low bits of a gap between n images.
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
@@ -20,8 +20,8 @@ func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 // imagesBound returns the most bytes that n images take.
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
-// appendImages appends a set of images in strictly ascending order: their number, and then the gaps as bits, of which
-// the first is the lowest bit of the first byte. A gap is the number of values between an image and the previous one.
+// appendImages appends a set of images in strictly ascending order: first their number, then the gaps as bits. The
+// first bit is the lowest bit of the first byte. A gap is the number of values between an image and the previous one.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -70,7 +70,8 @@ var errImages = errors.New("images exceed 64 bits")
 
 // images reads a set of images.
 func (c *cursor) images() []capping.UserID {
-	// An image takes more than one bit, so that a number that the payload cannot hold costs no memory.
+	// Each image takes more than one bit. A number that is too large for the payload is therefore rejected before
+	// memory is allocated.
 	n := c.below(8 * uint64(len(c.rest)))
 	if c.err != nil {
 		return nil
@@ -111,8 +112,8 @@ func (c *cursor) images() []capping.UserID {
 	return images
 }
 
-// bitReader reads the bits that a bitWriter wrote. Bits after the input read as ones, so that every run of zeros
-// ends; end returns the fault.
+// bitReader reads the bits that a bitWriter wrote. Every bit after the input is read as 1, so that every run of zeros
+// ends. end then returns the error.
 type bitReader struct {
 	in []byte
 	at int // position in bits

@@ -64,7 +64,7 @@ func (r *Reader) Offset() int64 { return r.offset }
 // Ended reports whether the reader has reached the end frame: the file was closed and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So returns the End that would close the file at the current position.
+// So returns the end frame that would close the file at the current position.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // Next returns the next frame after the header. Next returns io.EOF if the file ends between two frames (see Ended),
@@ -162,7 +162,7 @@ func (r *Reader) head() (head []byte, length uint64, err error) {
 	return head, length, err
 }
 
-// noHead returns the error for a place where no frame begins. After a power failure a file may end with zeros.
+// noHead returns the error for a position at which no frame begins. After a power failure a file may end with zeros.
 func (r *Reader) noHead() error {
 	for {
 		b, err := r.in.ReadByte()

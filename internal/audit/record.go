@@ -103,10 +103,11 @@ type Group struct {
 	// empty for other outcomes.
 	Limit string
 	Set   string // for BySuppression: the set
-	// Users holds users with dense ids. Images holds other users, in strictly ascending order. One of both is nil.
+	// Users holds users with dense ids. Images holds users whose ids are not dense, in strictly ascending order. One of
+	// both is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
-	// encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
+	// encoded holds the users in their stored form. It replaces Users and Images; see SetSorted.
 	encoded []byte
 	wide    bool // set if encoded holds images
 }

@@ -2,17 +2,17 @@ package audit
 
 import "slices"
 
-// Sequences finds lost records by the sequences of those that were read. The order does not matter: an audit is read in
-// the order of times, and calls at once may end in another order. The zero value has read none.
+// Sequences finds lost records by the sequences of those that were read. Records may come in any order, because an
+// audit is read in the order of time, and concurrent calls may end in another order. The zero value has read none.
 type Sequences struct{ instances map[string]*sequences }
 
-// sequences holds what was read of an instance.
+// sequences holds the sequence numbers that were read from an instance.
 type sequences struct {
 	first, last uint64
 	missing     []span // between first and last, in order
 }
 
-// span is a range of sequences, both included.
+// span is a range of sequences that includes both ends.
 type span struct{ from, to uint64 }
 
 // Add notes that a record was read.
@@ -27,7 +27,7 @@ func (s *Sequences) Add(instance string, sequence uint64) {
 	}
 }
 
-// Gaps returns at how many places records are missing between the first and the last one of an instance.
+// Gaps returns the number of places at which records of an instance are missing, between its first and its last record.
 func (s *Sequences) Gaps() (n int64) {
 	for _, q := range s.instances {
 		n += int64(len(q.missing))

@@ -12,7 +12,7 @@
 // a wrong suppression is better than a message to somebody who objected.
 //
 // When every generation in use contains a change, the store removes it and records the instant (Lists.Freed). A
-// generation whose as-of instant is before that lacks removed changes, so nothing may be allowed by it.
+// generation with an earlier as-of instant lacks removed changes, so the service must not allow sends by it.
 //
 // # From a call to a decision
 //
@@ -22,8 +22,9 @@
 //	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. Changes of
 //	                 the last second are looked up beside it, until Lists.Merge has put them into the bitmap.
 //
-// Users of a deployment whose ids are not dense are 64-bit images, and its bitmaps are of numbers. A View then looks up
-// the changes of users beside the bitmap (NewOfImages). A change takes 14 bytes, and 8 more in each View.
+// If the ids of a deployment are not dense, users are 64-bit images, and bitmaps hold numbers instead. A View then
+// looks up the changes of users beside the bitmap (NewOfImages). A change then takes 14 bytes, and 8 more bytes in each
+// View.
 //
 // A store with several instances gives each partition a version. The caller of a batch says which versions its views
 // contain (capping.Batch.Known). The store decides no user of a partition that has changed since.

@@ -12,8 +12,8 @@ import (
 // Users with 64-bit images are in no bitmap of their images: a generation has bitmaps of numbers, and somebody whom no
 // file names has no number. The changes that decide about such users are therefore beside the bitmap of a View.
 
-// decided holds the users of a set about whom changes decide. It is immutable: put returns a copy that shares the
-// blocks of other users. The zero value holds nobody.
+// decided holds the users of a set whose membership depends on a change. It is immutable: put returns a copy that
+// shares the blocks of other users. The zero value holds nobody.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
 }
@@ -30,7 +30,7 @@ const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// put returns a copy of d with other decisions for the users of some blocks of the list.
+// put returns a copy of d with new decisions for the users of the given blocks.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {
@@ -67,7 +67,7 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// of returns whether a change decides about the user, and whether the user is a member then.
+// of reports whether a change decides about the user, and whether that change makes the user a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -93,7 +93,7 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 	}
 }
 
-// viewOfImages returns a view of all changes, which takes over the decisions that have not changed since before.
+// viewOfImages returns a view of all changes. It reuses the decisions of the view before that have not changed.
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {
@@ -109,7 +109,7 @@ func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *V
 	return v
 }
 
-// blockKeys returns the keys of the users' blocks, without repetition.
+// blockKeys returns the distinct keys of the users' blocks.
 func blockKeys(users []capping.UserID) []uint32 {
 	seen := make(map[uint32]bool, len(users))
 	for _, user := range users {

@@ -9,7 +9,8 @@ import (
 )
 
 // list holds the changes of one set: for each user the latest one. Changes lie in blocks in the order of the users. The
-// users of a block have the same upper bits. The changes of users below 2^32 take 10 bytes each, those of others 14.
+// users of a block have the same upper bits. A change takes 10 bytes for a user below 2^32, and 14 bytes for any other
+// user.
 type list struct {
 	blocks map[uint32]*block // by key; see keyOf
 	counts [kinds]int
@@ -27,7 +28,7 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 // end returns the number of changes that the list has applied.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since returns the users whose changes were applied after the first n. ok is false when the journal is too short.
+// since returns the users of all changes except the first n. ok is false if the journal no longer holds all of them.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false
@@ -35,7 +36,7 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	return l.journal[n-l.dropped:], true
 }
 
-// narrowKeys is the number of keys of users below 2^32.
+// narrowKeys is the number of block keys that users below 2^32 can have.
 const narrowKeys = 1 << 16
 
 // keyOf returns the key of the user's block: the upper 16 bits of 32, or narrowKeys and the upper 16 bits of 64. Users
@@ -97,9 +98,9 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in reports what the change means for a build that contains the changes up to asOf: whether the change decides the
-// membership, and whether the user is a member then. An addition outlasts the build by margin, because the clocks of
-// the build and of the service may differ, and a wrong suppression is better than an unwanted message.
+// in describes the effect of the change on a build that contains the changes up to asOf: whether the change decides the
+// membership, and whether it makes the user a member. An addition counts until the build is newer by margin, because
+// the clocks of the build and of the service may differ, and a wrong suppression is better than an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -111,7 +112,7 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the user's block, or where the user belongs.
+// find returns the index of the user in the user's block, or the index at which the user must be inserted.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {
@@ -205,7 +206,7 @@ func (b *block) insert(fresh []capping.UserID, one info) {
 	*b = *all
 }
 
-// drop removes the changes up to the instant.
+// drop removes all changes that are not later than the instant.
 func (l *list) drop(upTo capping.Instant) {
 	if upTo <= l.freed {
 		return

@@ -36,15 +36,16 @@ func NewOfImages(partitions int) *Lists {
 	return l
 }
 
-// Apply applies the changes of stored records. A change that is older than the known one of its user has no effect.
+// Apply applies the changes of stored records. A change has no effect if the list already holds a later change of the
+// same user.
 func (l *Lists) Apply(records ...*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apply(records)
 }
 
-// ApplyUpTo applies everything that a partition of the store holds at a version: its freed instants and its records,
-// or those that the partition's known version lacks. A known version without records has no effect.
+// ApplyUpTo brings a partition to a version of the store. It applies the freed instants and all records of the
+// partition, or only those that the known version lacks. A known version without records has no effect.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +59,7 @@ func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]cappin
 	l.versions[partition] = version
 }
 
-// Drop removes the changes of sets up to the instants, which generations contain.
+// Drop removes the changes of each set up to an instant, because the generations contain them.
 func (l *Lists) Drop(freed map[string]capping.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +108,8 @@ func (l *Lists) Version(partition int) string {
 	return l.versions[partition]
 }
 
-// Stamp returns the instant for the changes of a batch: the batch's own, otherwise now, but later than After and than
-// every known change of the batch's users in the set.
+// Stamp returns the instant for the changes of a batch. It is the batch's own instant if there is one. Otherwise it is
+// now, or later if After or a known change of the batch's users in the set is later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -154,7 +155,7 @@ func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
 	return ok && known.at() == at && known.kind() == kind
 }
 
-// Of returns the latest change of a user in a set.
+// Of returns the latest change of a user in the given set.
 func (l *Lists) Of(set string, user capping.UserID) (Change, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -183,7 +184,8 @@ func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 	return changes
 }
 
-// Since returns up to limit changes of a set at or after the instant, from the user from on, in the order of users.
+// Since returns changes of a set at or after the instant, in the order of users. It begins with the user from and
+// returns at most limit changes.
 func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -207,8 +209,8 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whose addition to the set decides about a build up to the instant before, and no longer
-// about a build up to the instant next.
+// Overruled returns the users whose addition takes precedence over a build as of the instant before, but not over a
+// build as of the instant next.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -268,8 +270,8 @@ func (l *Lists) Len(set string) int {
 	return 0
 }
 
-// Freed returns the instant up to which changes of the set were removed, because generations contain them. Zero means
-// that none were.
+// Freed returns the instant up to which the changes of the set were removed because the generations contain them. Zero
+// means that none were.
 func (l *Lists) Freed(set string) capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -279,7 +281,7 @@ func (l *Lists) Freed(set string) capping.Instant {
 	return 0
 }
 
-// AllFreed returns the instants of Freed that are not zero, by set.
+// AllFreed returns the result of Freed for every set from which changes were removed.
 func (l *Lists) AllFreed() map[string]capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -292,8 +294,8 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 	return freed
 }
 
-// Records returns the known changes of the users whom keep selects, packed into records. A store writes them again
-// after it has lost them.
+// Records returns the known changes of the users for whom keep returns true, packed into records. A store writes them
+// again after it has lost them.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -311,8 +313,9 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	return pack(entries)
 }
 
-// Pack returns the changes of old records that are the latest of their user and not freed, packed into few records.
-// whole says that old holds every stored record of these users: then the forgotten changes are left out too.
+// Pack rewrites old records into few records. It keeps only the latest change of each user, and only if that change was
+// not freed. whole says that old holds every stored record of these users. Pack then also omits changes of the kind
+// Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

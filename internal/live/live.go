@@ -45,8 +45,8 @@ type Batch struct {
 // Stored is the result of a Batch.
 type Stored struct {
 	At capping.Instant // the instant with which the changes were stored
-	// Superseded is the number of users for whom a later change stands, or whose change every generation in use
-	// contains.
+	// Superseded is the number of users whose change has no effect: a later change takes precedence, or every
+	// generation in use contains the change.
 	Superseded int
 	// Unstored lists the users whose changes may or may not have been stored. Repeating the call settles them.
 	Unstored []capping.UserID
@@ -56,23 +56,22 @@ type Stored struct {
 type Store interface {
 	// Lists returns the changes that this instance knows. The embedded store knows all changes.
 	Lists() *Lists
-	// Change stores the batch durably, and then applies it to Lists. After an answer without Unstored users and
-	// without an error, no instance decides a later call without the changes, and no crash, failover or restart
-	// loses them. An error is nil exactly when every change was stored. ErrOlderInstance says that nothing was
-	// stored.
+	// Change stores the batch durably, and then applies it to Lists. If the answer has no Unstored users and no error,
+	// every later call on any instance sees the changes. No crash, failover or restart loses them. An error is nil
+	// exactly when every change was stored. ErrOlderInstance says that nothing was stored.
 	Change(ctx context.Context, b *Batch) (Stored, error)
-	// Renew applies every change that was stored before the call began to Lists: those of the given users, or of
-	// all for nil. The embedded store has nothing to do.
+	// Renew applies to Lists every change of the given users that was stored before the call began. nil means all
+	// users. The embedded store has nothing to do.
 	Renew(ctx context.Context, users []capping.UserID) error
-	// Free removes the changes that every generation in use contains: for each set the changes up to the instant.
-	// Free also records the instants, so that a generation from before them is noticed (see Lists.Freed). Free
-	// may do a part of the work; the next call continues.
+	// Free removes the changes that every generation in use contains: for each set the changes up to the instant. Free
+	// also records the instants, so that an instance notices an older generation (see Lists.Freed). Free may do a part
+	// of the work; the next call continues.
 	Free(ctx context.Context, upTo map[string]capping.Instant) error
 	// AnnounceAsOf reports the oldest as-of instants of the generations that this instance uses, by set.
 	AnnounceAsOf(asOf map[string]capping.Instant)
-	// OthersAsOf returns the oldest as-of instants that the other instances have reported, by set. ok is false
-	// while one of them has not reported. A set that no other instance reports is absent. The embedded store
-	// returns nil, true.
+	// OthersAsOf returns the oldest as-of instants that the other instances have reported, by set. ok is false until
+	// every instance has reported. A set that no other instance reports is absent. The embedded store returns nil,
+	// true.
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is what a store keeps of a call: changes of one set by one client. A packed record holds the changes of
-// several calls of the client.
+// Record is the stored form of a call that changes a set: changes of one set by one client. A packed record holds the
+// changes of several calls of the client.
 type Record struct {
 	Set, By string
 	Runs    []Run
@@ -41,7 +41,7 @@ func (r *Record) Len() (n int) {
 	return n
 }
 
-// SplitBy divides the record by a number of each user, such as the user's partition.
+// SplitBy divides the record into one record for each number, such as the number of the users' partition.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -83,7 +83,7 @@ const (
 	wideVersion   = 2
 )
 
-// RecordBytes is the size up to which Pack fills a record, in bytes.
+// RecordBytes is the largest size of a record that Pack writes, in bytes.
 const RecordBytes = 4096
 
 const instantBytes = 5
@@ -245,7 +245,7 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count reads a number of things that take at least size bytes each.
+// count reads the number of following elements, each of which takes at least size bytes.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

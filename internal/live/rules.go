@@ -2,7 +2,7 @@ package live
 
 import "capper/internal/capping"
 
-// DefaultMax is the bound of a set for which the configuration names none.
+// DefaultMax is the largest number of live changes of a set without max_live in the configuration.
 const DefaultMax = 10_000_000
 
 // Rule is the configuration of a set (sets.NAME). The zero value holds the defaults.
@@ -14,7 +14,7 @@ type Rule struct {
 // Rules holds the rules of the configured sets, by name.
 type Rules map[string]Rule
 
-// IsLive reports whether the set may exist only by calls.
+// IsLive reports whether the set may exist without a build, made only of live changes.
 func (r Rules) IsLive(set string) bool { return r[set].Live }
 
 // Max returns the largest number of live changes of the set.

@@ -8,7 +8,7 @@ import (
 )
 
 // SizesIn is Sizes for builds that contain the changes of a set up to asOf(set). Additions, Removals, Oldest and Newest
-// describe the changes that decide against these builds, and Superseded counts the others.
+// describe the changes that take precedence over these builds. Superseded counts the other changes.
 func (l *Lists) SizesIn(asOf func(set string) capping.Instant) (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Margin is the time for which an addition outlasts a build that contains it, in milliseconds.
+// Margin is the time, in milliseconds, for which an addition still counts after a newer build.
 const Margin = capping.Instant(time.Minute / time.Millisecond)
 
 // View is the membership of one set: the bitmap of a generation with the live changes. A View is immutable.
@@ -18,14 +18,14 @@ type View struct {
 
 	merged *bitmap.Bitmap // the base with the first upTo changes
 	upTo   uint64
-	// Changes after upTo, which a lookup applies beside merged.
+	// Changes after upTo, which a lookup applies in addition to merged.
 	added, removed *bitmap.Bitmap // nil: none
 	end            uint64         // the number of applied changes
 
 	images *decided // in Lists of images: the users about whom changes decide, none of them in merged
 }
 
-// recentMax is the largest number of changes that a view keeps beside its bitmap. With more of them, each further
+// recentMax is the largest number of changes that a view keeps outside its bitmap. Beyond this number, each further
 // change would cost more than a merge.
 const recentMax = 4096
 
@@ -115,8 +115,8 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return b
 }
 
-// recent returns the users whose membership the changes decide, and the former members whose changes no longer
-// decide: those are members when the base holds them.
+// recent returns the users whose membership a change decides. It also returns former members whose changes no longer
+// count, so that the base decides about them.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID
@@ -142,7 +142,7 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// merge builds a view of all changes. It copies the blocks that have not changed since before.
+// merge builds a view of all changes. It copies the blocks that are unchanged since the view before.
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
 	from, keys := orNobody(base), narrow(l.keys())
@@ -196,8 +196,8 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// Look calls view for every set with changes, with a function that returns views, and returns the versions of the
-// partitions that these views contain.
+// Look calls view for every set with changes, and passes a function that returns views. Look returns the versions of
+// the partitions that these views contain.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

@@ -31,7 +31,7 @@ func compareTokens(a, b capping.Token) int { return bytes.Compare(a[:], b[:]) }
 // readsAtOnce is the number of small objects that are read in parallel.
 const readsAtOnce = 16
 
-// openFile is a file in a directory that an instance is still writing.
+// openFile is a file that an instance is still writing to a directory.
 type openFile struct {
 	key      string
 	instance string

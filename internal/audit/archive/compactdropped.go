@@ -18,8 +18,8 @@ type notes struct {
 }
 
 // begin records which files the compaction will remove, before it removes the first one. Any other missing file then
-// counts as lost. entries must be sorted by instance and number. If no earlier compaction left notes, begin assumes
-// that an earlier version removed the files that are missing before an instance's first file.
+// counts as lost. entries must be sorted by instance and number. If no earlier compaction left notes, an instance's
+// first files may be missing. begin then assumes that an earlier version removed them.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -54,8 +54,8 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// adopt records the files that are missing before an instance's first file, for locations that an earlier version
-// compacted without notes. adopt leaves out files that exist but have no index entry.
+// adopt records which first files of an instance are missing, for locations that an earlier version compacted without
+// notes. It omits files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {

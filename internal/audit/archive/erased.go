@@ -14,7 +14,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Erased is the set of erased users. Readers must not show records of these users from before their erasure.
+// Erased is the set of erased users. Readers must hide the records that these users had before their erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // the last time
 	all *bitmap.Bitmap                     // the users with dense ids; nil: none
@@ -95,7 +95,7 @@ func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	return at, ok
 }
 
-// Hides reports whether a call at this instant must be shown without the user.
+// Hides reports whether readers must hide the user in a call at this instant.
 func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	erased, ok := e.at[user]
 	return ok && at < erased
@@ -132,7 +132,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without returns the users except those that a call at this instant must not show.
+// without returns the users whom a call at this instant may show.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {

@@ -35,13 +35,13 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Name returns the text for a user in an export, where ids are not dense.
+// Name returns the text that an export shows for a user whose id is not dense.
 type Name func(user capping.UserID) string
 
 // ImageName returns the text for a user whose id is unknown.
 func ImageName(user capping.UserID) string { return fmt.Sprintf("image:%016x", uint64(user)) }
 
-// NewNamedWriter returns a writer for an export format, of records whose ids are not dense.
+// NewNamedWriter returns a writer for an export format, for records whose ids are not dense.
 func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
 	w, err := NewWriter(format, to)
 	if err != nil {

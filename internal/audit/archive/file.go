@@ -52,8 +52,9 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the file of an index entry. If the file was rewritten meanwhile, Bytes reads the new file, whose entry
-// is now. If the file and its entry were removed, raw is nil. The error is a *FileError or the error of ctx.
+// Bytes reads the file of an index entry. If the file was rewritten meanwhile, the result is the new file, and now is
+// its index entry. If both the file and its entry were removed, raw is nil. The error is a *FileError or the error of
+// ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -145,8 +146,8 @@ func (f *file) settle() {
 	}
 }
 
-// cursor returns the records of a file in the order of At. The file holds long calls after shorter calls that began
-// later, so the cursor keeps the records that an earlier one may still precede.
+// cursor returns the records of a file in the order of At. A file holds calls in the order of their ends. The cursor
+// therefore keeps a record back until no record with an earlier beginning can follow.
 type cursor struct {
 	file   *file
 	reader *audit.Reader

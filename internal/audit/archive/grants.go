@@ -15,12 +15,12 @@ type Grants struct {
 	// Users holds the users whose send was allowed and not released since. Unknown holds the users whose call ended
 	// with an unknown result. The two sets are disjoint.
 	Users, Unknown *bitmap.Bitmap
-	// Images and UnknownImages hold these users where ids are not dense, in ascending order; then Users and Unknown
-	// are nil.
+	// If ids are not dense, Images and UnknownImages hold these users in ascending order, and Users and Unknown are
+	// nil.
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns the users who hold a send, and those for whom that is unknown.
+// Lists returns the users who hold a send, and the users for whom the audit does not know it.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
 		return [2][]capping.UserID{g.Images, g.UnknownImages}
@@ -28,8 +28,8 @@ func (g *Grants) Lists() [2][]capping.UserID {
 	return [2][]capping.UserID{capping.AppendUsers(nil, g.Users.IDs()), capping.AppendUsers(nil, g.Unknown.IDs())}
 }
 
-// Grants returns the users who hold sends of the message, by channel, beginning with sends without a channel. Channel
-// 0 means all channels. Channels without such users are left out. An error means that some users may be missing.
+// Grants returns the users who hold sends of the message, by channel. Sends without a channel come first. Channel 0
+// means all channels. Channels without such users are left out. An error means that some users may be missing.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -74,7 +74,7 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns the users of both sets. some reports whether there are any.
+// grants returns the users of both sets. some is false if both sets are empty.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

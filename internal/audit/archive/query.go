@@ -56,7 +56,7 @@ func (q *Query) mayHold(e *Entry) bool {
 // written for hours at most, and a call takes minutes.
 const daySlack = 2
 
-// mayBeOf reports whether files in a day's folder may hold selected records.
+// mayBeOf reports whether files in the folder of a day may hold selected records.
 func (q *Query) mayBeOf(day string) bool {
 	return (q.Since == 0 || day >= audit.Day(q.Since.Time().AddDate(0, 0, -daySlack))) &&
 		(q.Until == 0 || day <= audit.Day(q.Until.Time().AddDate(0, 0, 1)))

@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping"
 )
 
-// parquetRows writes rows to a Parquet file. The column of users holds numbers, or texts where ids are not dense.
+// parquetRows writes rows to a Parquet file. The column of users holds numbers for dense ids, and texts for other ids.
 type parquetRows[ID int64 | string] struct {
 	out  *bufio.Writer
 	file *parquet.GenericWriter[row[ID]]

@@ -10,7 +10,7 @@ import (
 	"capper/internal/ids"
 )
 
-// scheme leads from every dense id of a test to an image and back.
+// scheme converts the dense ids of a test to images and back.
 var scheme = ids.New(ids.Uint64, ids.Key{1})
 
 // IDs returns the ids of all images.

@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping"
 )
 
-// carrier uploads files to the location: those of its own journal, and those that dead instances left.
+// carrier uploads the files of its own journal and the files that dead instances left behind.
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
@@ -167,8 +167,8 @@ func (c *carrier) leave() {
 	}
 }
 
-// deliverRoom uploads the files of a room: first policies, then the records that name them. For a room that is still
-// being written, own returns the complete files.
+// deliverRoom uploads the files of a room: first policies, then the records that name them. If an instance still writes
+// to the room, own returns the complete files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -211,8 +211,8 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// checkErasure returns an error if the ids of an erasure differ from those of the journal: another service had the same
-// directory.
+// checkErasure returns an error if the ids of an erasure differ from the ids of the journal. This happens if another
+// service used the same directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {

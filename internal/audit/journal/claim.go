@@ -9,9 +9,9 @@ import (
 	"capper/internal/objects"
 )
 
-// claim makes sure that the location holds records with the journal's ids. Where the ids are not dense, claim stores a
-// document that names them, and returns every error. Where they are dense, claim only returns an error if the location
-// names other ids. That error wraps an *audit.OtherIDsError. Once the ids are known to be right, claim does nothing.
+// claim makes sure that the location holds records with the journal's ids. If the ids are not dense, claim stores a
+// document that names them, and returns every error. If they are dense, claim returns an error only if the location
+// names other ids. That error wraps an *audit.OtherIDsError. After a successful check, claim does nothing.
 func (j *Journal) claim(ctx context.Context) error {
 	if j.claimed.Load() {
 		return nil
@@ -31,7 +31,7 @@ func (j *Journal) claim(ctx context.Context) error {
 	return nil
 }
 
-// idsOfPlace returns the ids of the records at the location. A location without any records gets those of the journal.
+// idsOfPlace returns the ids of the records at the location. A location without records gets the ids of the journal.
 func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
 	found, named, err := j.namedIDs(ctx)
 	if err != nil || named || j.IDs.Dense() {

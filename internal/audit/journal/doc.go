@@ -19,7 +19,7 @@
 //   - A record is on the disk, with fsync, after the next flush: one second. A killed process loses the calls since
 //     the last flush and damages nothing.
 //   - A file is complete at the location before the index names it. The file leaves the room only after its index
-//     entry is stored. Uploading a file twice changes nothing.
+//     entry is stored. A second upload of the same file changes nothing.
 //   - The policy of a version and every erasure are at the location before the records that follow them.
 //   - Records that cannot be written wait: up to 64 MiB in memory, and up to Config.MaxWaiting bytes on the disk.
 //     Beyond that the journal drops records one by one. The journal counts the dropped records, and a gap in the file

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// writer writes the files of the journal's room. After a failed write it retries at the same position. Until then
-// another reader of the file sees everything that reached the disk earlier.
+// writer writes the files of the journal's room. After a failed write it retries at the same position. Until then,
+// another reader of the file sees only the records that reached the disk earlier.
 type writer struct {
 	room
 	file     *os.File
@@ -24,8 +24,8 @@ type writer struct {
 // keptBuffer is the most bytes of memory that the writer keeps for the next flush.
 const keptBuffer = 16 << 20
 
-// settle waits until all records from before an instant are on the tape, and returns that instant. With an error it
-// returns the zero time.
+// settle waits until all records that are older than an instant are on the tape, and returns that instant. With an
+// error it returns the zero time.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {
@@ -34,8 +34,8 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// flush writes the frames on the tape to the disk. All records from before the instant before are on the tape; the
-// zero time means that this is unknown. With end set, flush also ends the file.
+// flush writes the frames on the tape to the disk. All records that are older than the instant before are on the tape.
+// The zero time means that this is unknown. With end set, flush also ends the file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()

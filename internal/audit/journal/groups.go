@@ -11,7 +11,7 @@ import (
 // causes is the number of different denials in one segment: each pair of a reason and a rule.
 const causes = 4 << 8
 
-// The first bins hold the users with other outcomes than denied, one bin for each outcome.
+// The first bins hold the users who were not denied, one bin for each outcome.
 const (
 	binAllowed = iota
 	binReplayed

@@ -88,8 +88,9 @@ type Journal struct {
 	closeErr error
 }
 
-// Open starts a journal. Open does not wait for the disk, and not long for the location; Status shows their faults. If
-// the location is that of other ids, Open returns an error that wraps an *audit.OtherIDsError.
+// Open starts a journal. Open does not wait for the disk, and waits only briefly for the location. Status shows the
+// errors of both. If the location holds records with other ids, Open returns an error that wraps an
+// *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -132,8 +133,8 @@ func (j *Journal) Instance() string { return j.instance }
 // Room returns the directory of the files that the journal is writing, and of the files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter records a decided filter call. The caller sets all fields of r except those that follow from the decisions.
-// Filter returns at once, and the caller must not change r or d afterwards.
+// Filter records a decided filter call. The caller sets all fields of r except the fields that Filter computes from the
+// decisions. Filter returns at once, and the caller must not change r or d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return

@@ -18,8 +18,8 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush for the records from before an instant; the zero time means that the instant
-// is unknown. recovered is true if the flush succeeded after a failure.
+// flushed stores the result of a flush of all records that are older than an instant. The zero time means that the
+// instant is unknown. recovered is true if the flush succeeded after a failure.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// tape holds the frames that are not on the disk yet, and the file to which they belong. Its lock is held only while
-// a record is copied.
+// tape is the queue of frames that the writer has not yet written to the disk, with the file to which they belong. Its
+// lock is held only while a record is copied.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -107,8 +107,8 @@ type cut struct {
 	sealed bool // set if the bytes contain the end of the file
 }
 
-// take takes the frames that must be written next. The file ends with them if end is set or the roll is due. The tape
-// uses the memory of spare for later frames.
+// take removes from the tape the frames that must be written next. The file ends with them if end is set or the roll is
+// due. The tape uses the memory of spare for later frames.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()

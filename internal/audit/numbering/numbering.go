@@ -12,9 +12,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Numbers gives the users of an audit numbers from 0 on, in the order in which it meets the users. Data about users is
-// kept by these numbers, because images are spread over 64 bits. A nil *Numbers stands for dense ids, whose numbers are
-// the ids. A Numbers is not safe for concurrent use.
+// Numbers gives the users of an audit numbers from 0 on, in the order in which it meets the users. Callers index data
+// about users by these numbers, because images are spread over 64 bits. A nil *Numbers stands for dense ids, whose
+// numbers are the ids. A Numbers is not safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
@@ -29,7 +29,7 @@ func New() *Numbers {
 	return &Numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
 }
 
-// slot returns the slot of an image: that of its number, or the free one for the number.
+// slot returns the slot that holds the number of an image, or the free slot for a new number.
 func (n *Numbers) slot(image capping.UserID) *uint32 {
 	at := (uint64(image) ^ n.seed) * 0x9e3779b97f4a7c15 >> n.shift
 	for n.slots[at] != 0 && n.images[n.slots[at]-1] != image {
@@ -38,7 +38,7 @@ func (n *Numbers) slot(image capping.UserID) *uint32 {
 	return &n.slots[at]
 }
 
-// add returns the number of an image, which is a new one if the image has none.
+// add returns the number of an image. An image without a number gets a new one.
 func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
@@ -93,7 +93,7 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// Of returns the numbers of users whom a record named before. The numbers take the memory of the buffer. For dense ids
+// Of returns the numbers of users whom an earlier record named. It stores the numbers in the buffer. For dense ids
 // these are the users.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {

@@ -5,8 +5,8 @@
 //
 // Every object of the location must belong to an audit, and every file and document must be complete. Verify computes
 // the index entry of each file from the file's bytes and compares it with the stored entry. The files of an instance
-// follow each other by number and sequence. A missing file is a finding, and so is a loss that the instance itself
-// recorded.
+// follow each other by number and sequence. A missing file is a finding. A loss that the instance itself recorded is a
+// finding too.
 //
 // # Sends
 //

@@ -20,12 +20,12 @@ type doubts struct {
 // mostMessages is the most messages whose counts are requested from the store.
 const mostMessages = 1000
 
-// settle removes those sends from missing that a lost release may explain.
+// settle removes the sends from missing that a lost release may explain.
 //
-// The store counts the released sends of each message. If the store counted at least as many further releases as
-// sends are missing, the releases explain all of them. If the store has no count for the message, a gap in the audit
-// after the send explains it. Lost releases explain nothing if more sends are missing than crashed instances can
-// have lost.
+// The store counts the released sends of each message. If the store counted at least as many further releases as sends
+// are missing, the releases explain all of them. If the store has no count for the message, a gap in the audit after
+// the send explains it. Lost releases are no explanation if more sends are missing than crashed instances can have
+// lost.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {

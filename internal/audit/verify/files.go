@@ -268,7 +268,7 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// miss notes a time span whose calls may lack records. A release among them would have allowed another send.
+// miss notes a time span in which records may be missing. A missing release would have allowed another send.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,9 +64,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after returns the time after which an earlier send certainly counts towards the limit, for the latest possible time
-// of s. ok is false if the latest and the earliest possible time lie in different periods, because then nothing is
-// certain.
+// after returns a time: every earlier send after this time certainly counts towards the limit, even at the latest
+// possible time of s. ok is false if the latest and the earliest possible time lie in different periods, because then
+// nothing is certain.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -75,8 +75,8 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver estimates whether the i-th send may exceed the limit. The estimate is fast, and it is never false for a
-// send that certainly exceeds the limit.
+// mayBeOver estimates whether the i-th send may exceed the limit. The estimate is fast, and it is true for every send
+// that certainly exceeds the limit.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {
@@ -128,8 +128,8 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether the same limits apply to two sends whose order is unknown. Either one may be the later
-// one, so each may have counted the other.
+// sameTime reports whether the same limits apply to two sends whose order is unknown. Either send may be the later one,
+// so each may have counted the other.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)

@@ -76,7 +76,7 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of bits below those that are the block of an image.
+// imageBits is the number of low bits of an image that do not belong to the number of its block.
 const imageBits = 48
 
 // countBlocks adds the number of a group's users in each block to counts.
@@ -330,8 +330,8 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// memberships returns codes of segments and zones for at most bitmap.BlockIDs users. The function numbers returns the
-// numbers of the users in a generation.
+// memberships returns codes of segments and zones for at most bitmap.BlockIDs users. The argument numbers is a function
+// that returns the numbers of the users in a generation.
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -400,7 +400,7 @@ func (p *pass) noteImages(number uint32, what happening, images []capping.UserID
 	}
 }
 
-// imageBlock judges the users of a block, who are given for each event.
+// imageBlock judges the users of a block. The users are given once for each event.
 func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	order := make([]uint32, len(events))
 	for i := range order {

@@ -25,7 +25,7 @@ type call struct {
 	slack    int32 // largest difference to other clocks, in milliseconds
 }
 
-// happening is the effect of a call on a user's sends.
+// happening is the type of effect that a call has on a user's sends.
 type happening uint8
 
 const (
@@ -80,7 +80,7 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway sets the time from which a release may have removed the sends from the log.
+// takeAway sets the earliest time at which a release may have removed the sends from the log.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]

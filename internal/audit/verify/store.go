@@ -40,7 +40,7 @@ type Question struct {
 	Users   []capping.UserID
 }
 
-// Answer is the store's answer to a Question. Users in none of its lists have the send.
+// Answer is the store's answer to a Question. A user who is in none of its lists has the send.
 type Answer struct {
 	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
@@ -48,7 +48,7 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers is a set of users, in one place, whose log lacks the send.
+// MissingUsers is a set of users of one Place whose logs lack the send.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
@@ -126,7 +126,7 @@ type expectedSend struct {
 	user capping.UserID
 }
 
-// begin determines the earliest time of the compared sends: the longest window of any policy.
+// begin computes the earliest time of the sends to compare, from the longest window of all policies.
 func (c *comparison) begin(ctx context.Context, w *work) error {
 	if c.Now == 0 {
 		c.Now = capping.InstantOf(time.Now())
@@ -159,7 +159,7 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds the user's sends that the store must hold. sends must be in the order of time.
+// owes adds the sends of the user that the store must hold. sends must be in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -200,7 +200,7 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) erro
 	return err
 }
 
-// asking is a question to the store, with the sends that the question is about.
+// asking is a question to the store, with the sends in question.
 type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }

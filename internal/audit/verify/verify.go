@@ -19,7 +19,7 @@ type Config struct {
 	Generation string // generation for all records; "": each record's own
 	Events     int    // largest number of events in memory at once; default DefaultEvents
 	OnlyFiles  bool   // sends are not judged
-	// Name returns the text for a user, where ids are not dense; default archive.ImageName. Calls do not overlap.
+	// Name returns the text for a user whose id is not dense. Default: archive.ImageName. Calls do not overlap.
 	Name archive.Name
 	// AcceptedUntil is the end of the time in which over-sends are accepted. Earlier over-sends are counted and are
 	// no findings. The zero value accepts none.

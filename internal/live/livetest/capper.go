@@ -11,11 +11,11 @@ import (
 	"capper/internal/live"
 )
 
-// Set is the set that a Capper of this package suppresses. Calls alone make the set.
+// Set is the suppressed set in the policy of NewCapper. Calls alone make the set.
 const Set = "opted-out"
 
-// NewCapper returns a capper over the store whose sends never reach the users of Set. Retention is the retention of
-// its policy, and clock the clock of the store.
+// NewCapper returns a capper over the store whose sends never reach the users of Set. Retention is the retention of its
+// policy. clock is the clock of the store.
 func NewCapper(store capping.Store, retention time.Duration, clock func() time.Time) *capping.Capper {
 	changes, ok := capping.As[live.Store](store)
 	if !ok {
@@ -91,7 +91,7 @@ func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping
 // Behind returns 0, because nothing is freed.
 func (g *generation) Behind(string) capping.Instant { return 0 }
 
-// Decide decides a send to the users as Instance says.
+// Decide implements Instance.
 func Decide(ctx context.Context, capper *capping.Capper, message string, record bool,
 	users []capping.UserID) []capping.Verdict {
 	return capper.Filter(ctx, &capping.Send{

@@ -25,8 +25,8 @@ type Storm struct {
 	Users    []capping.UserID // ascending; of no other storm
 	Patience time.Duration    // the timeout of each call
 	Rest     time.Duration    // the pause between the calls of a caller
-	// Lagging says that an instance may still suppress a user after another instance has acknowledged the removal.
-	// The reason is that the users whom an instance suppresses are not looked up in the store.
+	// Lagging says that an instance may still suppress a user after another instance has acknowledged the removal. The
+	// reason is that an instance does not ask the store about users whom it suppresses.
 	Lagging bool
 
 	running sync.WaitGroup
@@ -120,7 +120,7 @@ func (s *Storm) End() {
 	s.running.Wait()
 }
 
-// Silence runs do, which ends the store, and ignores all replies during and after do.
+// Silence runs do, which stops the store. It ignores all replies during do and later.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds the users whose state is unknown, and returns the number of those whose state is unknown still.
+// Settle adds the users with an unknown state to the set, and returns the number of users whose state remains unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false
