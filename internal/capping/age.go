@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Dated is a generation of segments that knows the age of its sets. The sets of any other Segments have no
-// age.
+// Dated is a generation of segments that knows the age of its sets. A type of Segments that does not implement Dated
+// has sets without an age.
 type Dated interface {
 	// AsOf returns the time that the membership data of a set describes. The zero time means unknown.
 	AsOf(set string) time.Time
 }
 
-// TooOld returns the names of the suppressed sets that are older than their MaxAge, or older than live changes that
-// the store has removed, in the order of the policy. A send that needs one of these sets is Unavailable for every user.
+// TooOld returns the names of suppressed sets in the order of the policy: sets that are older than their MaxAge, and
+// sets that are older than live changes that the store has removed. A send that needs one of these sets is Unavailable
+// for every user.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
 		if p.Suppress[i].tooOld(segments, now) || behind(segments, p.Suppress[i].Set) {

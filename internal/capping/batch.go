@@ -24,20 +24,20 @@ type Batch struct {
 
 	// Record says whether the store appends the allowed sends to the logs. False only decides and writes nothing.
 	Record bool
-	// At is the instant of the decision, and only allowed when Record is false. Zero means now: the store reads
-	// its own clock as late as possible.
+	// At is the instant of the decision. It must be zero if Record is true. Zero means now: the store reads its own
+	// clock as late as possible.
 	At Instant
 	// Retention is how long a store keeps an entry, from MinRetention to MaxRetention: the longest window of the
-	// policy, widened. A store deletes entries by the longest retention of the recent past, so that a briefly
-	// removed limit erases no entry.
+	// policy, widened. A store deletes entries by the longest retention of the recent past. A limit that is missing for
+	// a short time therefore erases no entry.
 	Retention time.Duration
 
 	// Known holds the versions of the live changes to sets that the caller has applied, by partition of the store
 	// (see package live). The store decides no user of a partition with another version: these users are
 	// Unavailable and Outdated. Nil means no check.
 	Known []string
-	// Outdated becomes true when the store leaves a user Outdated, so that callers need not look at every verdict.
-	// It may be nil.
+	// The store sets Outdated if the verdict of any user is Outdated, so that callers need not read every verdict. It
+	// may be nil.
 	Outdated *atomic.Bool
 	// Since is the instant of the call's first attempt with an unknown result: a send of the message that was
 	// recorded at or after Since is this call's own, and no replay. Zero means that there was no such attempt.
@@ -164,8 +164,8 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // so that neither consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
-// DistinctMoved is Distinct, and calls moved for each user that moves to an earlier place. A nil function is not
-// called.
+// DistinctMoved does the same as Distinct, and calls moved for each user that moves to an earlier place. A nil function
+// is not called.
 func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {
@@ -210,8 +210,8 @@ func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) 
 	return users[:n], len(users) - n
 }
 
-// mostPooled is the number of slots up to which the table of a call serves later calls. New memory of this size costs
-// more than the search in it.
+// mostPooled is the largest number of slots of a table that later calls reuse. New memory of this size costs more than
+// the search in it.
 const mostPooled = 1 << 18
 
 // hashSet is the memory of a hash set, in which an empty slot is 0.

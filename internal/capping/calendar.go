@@ -15,8 +15,8 @@ const (
 // calendarUnit defines one calendar unit: a day, a week or a month.
 type calendarUnit struct {
 	name Calendar
-	// longest is an upper bound for the length of a period. The bound is two hours more than the days of the
-	// longest period: clocks go back by one hour in nearly all zones, and by two hours at Antarctica/Troll.
+	// longest is an upper bound for the length of a period. The bound is two hours longer than the longest period,
+	// because clocks go back by up to two hours: two at Antarctica/Troll, one in nearly all other zones.
 	longest time.Duration
 	// period returns the first day of the period that holds today, and the first day of the next period.
 	// The days may be out of range, such as 0 or 32 November.

@@ -107,7 +107,7 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	return d
 }
 
-// numberBuffers holds buffers for the numbers of a call's users, which nobody needs after the decision.
+// numberBuffers holds buffers for the numbers of a call's users. They are free again after the decision.
 var numberBuffers = sync.Pool{New: func() any { return new([]uint32) }}
 
 func numbersOf(segments Segments, users []UserID) []uint32 {
@@ -128,9 +128,9 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 	return at, since
 }
 
-// decideAgain decides the users at the indexes with their latest live changes. Every change that was stored before the
-// call began is known then, so that the store need not check the versions again. Users whose changes could not be read
-// stay Unavailable.
+// decideAgain decides the users at the indexes with their latest live changes. The instance then knows every change
+// that was stored before the call began, so the store need not check the versions again. Users whose changes could not
+// be read stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
 	again := *send
@@ -156,8 +156,8 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// renew renews the segments within half of the call's remaining time: the rest is for the users whose changes are
-// known.
+// renew reads new live changes for the segments. It takes at most half of the call's remaining time, so that the store
+// can still decide the users whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -231,7 +231,7 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone returns the groups of the time zone. Zones in which all periods are equal share the slice.
+// ofZone returns the groups of the time zone. Zones with equal periods share the slice.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -258,7 +258,7 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// judge lets the store decide the users from whom the send is not withheld.
+// judge lets the store decide the users for whom no earlier rule withholds the send.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -289,8 +289,8 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 // maxParts is the largest number of parts of a call that the store decides at the same time.
 const maxParts = 16
 
-// parts splits the users that the store decides by the batch that holds their group. More than one part
-// exists only with very many time zones and segments.
+// parts splits the users for the store by batch. Each group belongs to one batch. More than one part exists only with
+// very many time zones and segments.
 func (d *Decisions) parts() [][]int32 {
 	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
 	for _, i := range d.kept {

@@ -29,19 +29,19 @@
 //
 // # Order of the decision
 //
-// The first of these causes that denies a send is the one that the decision names:
+// A decision names the first of these causes that denies the send:
 //
 //  1. Suppression: the user is in a set that the policy suppresses on the send's channel. The first
 //     such set of the policy is named. A suppression never ends (Never).
 //  2. The holdout: the user is in the holdout's share. The holdout never ends.
 //  3. Quiet hours: the hours are on at the instant of the decision, in the hours' own time zone or the
 //     user's zone. Quiet hours end at the first instant at which none of the user's quiet hours are on for
-//     the channel. Hours that leave nothing open within a year never end.
+//     the channel. Quiet hours without an open minute within a year count as never ending.
 //  4. The limits of the user's segment, applied to the log in the store.
 //
-// The first three run before the store and also deny a send that was recorded before. A user who
-// unsubscribes between two attempts is denied in the second attempt, while the recorded send still counts. A
-// denial writes nothing.
+// The service checks the first three before it asks the store. They also deny a send that was recorded before. A user
+// who unsubscribes between two attempts is denied in the second attempt, while the recorded send still counts. A denial
+// writes nothing.
 //
 // A send without limits (Send.Enforce false) is counted. Limits, quiet hours, the holdout and every
 // suppression except the EvenExempt ones are ignored for such a send.
@@ -84,5 +84,5 @@
 //   - An error is nil exactly when every user was decided. Package measure counts calls as ok, partial
 //     and error by this rule.
 //
-// As finds what only some stores can do. A store that several instances share is a RateLimiter, for example.
+// As finds abilities that only some stores have. A store that several instances share is a RateLimiter, for example.
 package capping

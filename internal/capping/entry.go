@@ -13,8 +13,8 @@ type UserID uint64
 // MaxDense is the largest dense id, as in the roaring format.
 const MaxDense UserID = 1<<32 - 1
 
-// Dense returns the dense id of a user, in a deployment with dense ids. Bitmaps, stored forms and answers that hold
-// only dense ids convert users with it.
+// Dense returns the dense id of a user, in a deployment with dense ids. Code whose bitmaps, stored forms or answers
+// hold only dense ids converts users with it.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.
@@ -123,9 +123,8 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	return -1
 }
 
-// Record appends to dst the log with e recorded, and returns the extended dst. Record leaves out the entries
-// at or before horizon, stamps e no earlier than the newest entry, and keeps at most LogBound entries of e's
-// channel.
+// Record appends to dst the log with e recorded, and returns the extended dst. Record omits the entries at or before
+// horizon. It stamps e no earlier than the newest entry, and keeps at most LogBound entries of e's channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {

@@ -56,8 +56,7 @@ const (
 	ByQuiet              // quiet hours are on for the user
 )
 
-// Name returns the name of the reason as responses show it instead of a limit's name. Name returns "" for
-// ByLimit.
+// Name returns the name of the reason. Responses show it in place of a limit's name. Name returns "" for ByLimit.
 func (r Reason) Name() string {
 	return [...]string{ByLimit: "", BySuppression: "suppressed", ByHoldout: "holdout", ByQuiet: "quiet"}[r]
 }

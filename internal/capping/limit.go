@@ -37,8 +37,8 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add adds the channels of other to s. The zero value of s means no channel here, while the zero value of
-// other means all channels.
+// add adds the channels of other to s. Here the zero value of s means no channel, but the zero value of other means all
+// channels.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {

@@ -12,10 +12,10 @@ import (
 // Merger is implemented by stores that can merge sends from another program or store, with their original
 // times (see As). A Merger is safe for concurrent use.
 type Merger interface {
-	// Merge unites the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
-	// Users[i]. Each user is merged atomically, in parallel with calls that decide. Merged sends are as durable
-	// as sends that Filter recorded. A user whose merged[i] is not Done may or may not have been merged; merging
-	// again settles this. The error is for operators and is nil exactly when every user is done. A merge that
+	// Merge combines the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
+	// Users[i]. Each user is merged atomically, in parallel with calls that decide. Merged sends are as durable as
+	// sends that Filter recorded. If merged[i] is not Done, the log of the user may or may not have been merged. A
+	// repeated merge settles this. The error is for operators and is nil exactly when every user is done. A merge that
 	// Merge.Check rejects returns an error and does not change the store.
 	Merge(ctx context.Context, m *Merge, merged []Merged) error
 }
@@ -71,11 +71,11 @@ func (m *Merge) Check(merged []Merged) error {
 // 65,535 become 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends to dst the log joined with the entries of other, and returns how many entries were added.
-// The result holds entries later than horizon in time order, and of each channel the newest LogBound. An
-// entry of other with a channel and token that l already has is the same send, and the entry of l stays.
-// Entries without a token are the same send when their times are equal. Entries of l count as newer than
-// entries of other with the same time, so that a repeated merge adds nothing.
+// Union appends to dst the entries of both logs, and returns how many entries of other were added. The result is in
+// time order. It holds only entries later than horizon, and at most the newest LogBound entries of each channel. An
+// entry of other with a channel and token that l already has is the same send, and the entry of l stays. Entries
+// without a token are the same send when their times are equal. Entries of l count as newer than entries of other with
+// the same time, so that a repeated merge adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -133,7 +133,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// send returns an entry that is equal for all entries of the same send.
+// send returns a value that is equal for all entries of the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -176,9 +176,9 @@ type Sent struct {
 	Entry
 }
 
-// MergeOf groups the sends by user in time order, and sorts sent in place. MergeOf leaves out a send that
-// equals an earlier one by token and channel or, without a token, by time. Of each user's channel it keeps
-// the newest LogBound sends, because a log holds no more.
+// MergeOf groups the sends by user in time order, and sorts sent in place. MergeOf leaves out a send that equals an
+// earlier one by token and channel or, without a token, by time. It keeps the newest LogBound sends of each user and
+// channel, because a log holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))
@@ -195,7 +195,7 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// distinct returns each send of the log once, and at most LogBound of each channel. distinct overwrites l.
+// distinct returns each send of the log once, and at most LogBound sends of each channel. distinct overwrites l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

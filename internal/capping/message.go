@@ -71,12 +71,11 @@ const (
 	storeAgain = time.Minute // the shortest time between two writes of a message's text by small calls
 )
 
-// MessageMemory decides which messages a store remembers and counts. A store keeps the text of a remembered
-// message, so that a person who reads a log sees ids instead of tokens. Messages of bulk calls (BulkUsers or
-// more) are always remembered. Of all other messages, at most 2 new ones per second are
-// remembered, with a burst of 1,000: an id and its counts for each single user would cost more than the
-// logs. A remembered message stays while it is among the last few thousand that were used. MessageMemory is
-// safe for concurrent use.
+// MessageMemory decides which messages a store remembers and counts. A store keeps the text of a remembered message, so
+// that a person who reads a log sees ids instead of tokens. Messages of bulk calls (BulkUsers or more) are always
+// remembered. Of all other messages, at most 2 new ones per second are remembered, with a burst of 1,000: ids and
+// counts of all single-user calls would take more memory than the logs. A remembered message stays while it is among
+// the last few thousand that were used. MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -147,7 +146,8 @@ func (m *MessageMemory) find(message Message) *keptMessage {
 	return kept
 }
 
-// add adds the message to the younger half, and drops the older half when the younger is full.
+// add adds the message to the younger half. If that is full, the younger half becomes the older one, and the former
+// older half is dropped.
 func (m *MessageMemory) add(message Message, kept *keptMessage) {
 	if len(m.young) >= mostKept/2 {
 		m.old, m.young = m.young, make(map[Message]*keptMessage)

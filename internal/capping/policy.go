@@ -26,8 +26,8 @@ type Policy struct {
 	Zone     *time.Location // the zone of users in no time zone set; nil is UTC
 }
 
-// MaxQuiet is the largest number of quiet hours in a policy. MaxQuietOfSets is the largest number of quiet
-// hours that apply only to users of sets. The work of a call grows with the number of combinations of these
+// MaxQuiet is the largest number of quiet hours in a policy. MaxQuietOfSets is the largest number of quiet hours that
+// apply only to users of sets. It is bounded because the work of a call grows with the number of combinations of these
 // sets.
 const (
 	MaxQuiet       = 16
@@ -64,7 +64,7 @@ type Quiet struct {
 	MayLose  float64        // the largest percentage of users that may leave each of Sets, as in Suppression
 }
 
-// in returns the time zone of the quiet hours for a user in the given time zone.
+// in returns the time zone in which the quiet hours apply to a user of the given time zone.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -159,7 +159,7 @@ func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	return configured, published
 }
 
-// inForce is a policy with values that every call needs, computed once.
+// inForce is a policy together with precomputed values that every call needs.
 type inForce struct {
 	*Policy
 	retention time.Duration // without widening

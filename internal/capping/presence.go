@@ -15,9 +15,9 @@ const (
 	PresenceForgotten
 )
 
-// Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded
-// writes nothing and ignores policy and segments: a user who has been suppressed since still has the send.
-// Entries that are older than every window count as recorded while the store holds them.
+// Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded writes
+// nothing and ignores policy and segments: a user who was suppressed after the send still has the send. An entry that
+// is older than every window counts as recorded while the store still holds it.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))

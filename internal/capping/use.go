@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Uses counts users by the number of their sends that count for a limit. A Uses decides nothing: its basis has the
-// limits as shadows, one for each counted number, and withholds no send.
+// Uses counts users by the number of their sends that count for a limit. A Uses decides nothing. Its basis replaces
+// each limit by shadow limits, one for each counted number, and withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel
 	counts  map[useKey]*useCount
 }
 
-// useKey is a segment code with the shadow limits that would have denied.
+// useKey is a segment code and a set of shadow limits that would have denied.
 type useKey struct {
 	code   uint8
 	shadow uint32
@@ -33,7 +33,8 @@ type Use struct {
 	Steps   []UseStep
 }
 
-// UseStep is the number of users with at least so many sends that count for a limit, and fewer than in the next step.
+// UseStep is the number of users whose counted sends for a limit are at least this step's number and below the number
+// of the next step.
 type UseStep struct{ Sends, Users int }
 
 // NewUses counts users by the limits of the basis on a channel.
@@ -47,7 +48,7 @@ func NewUses(b *Basis, channel Channel) *Uses {
 	return &Uses{basis: &Basis{b.segments, newInForce(counting)}, channel: channel, counts: map[useKey]*useCount{}}
 }
 
-// mostSteps is the maximum number of steps of a limit that are told apart, without the step of no sends.
+// mostSteps is the maximum number of steps for a limit, without the step for users without sends.
 const mostSteps = 6
 
 // countingLimits returns shadow limits that count the sends for each limit that denies.
@@ -70,7 +71,7 @@ func countingLimits(limits []Limit) (counting []Limit) {
 	return counting
 }
 
-// Basis returns the basis by which users must be decided for Add.
+// Basis returns the basis. Callers must decide users with it before they call Add.
 func (u *Uses) Basis() *Basis { return u.basis }
 
 // Add counts the users of decisions by Basis. Users without a decision are left out.
@@ -122,7 +123,7 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns the counts of a segment's limits. reached holds the users with at least a number of sends.
+// of returns the counts of a segment's limits. reached holds, by number of sends, the users with at least that number.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

@@ -30,8 +30,7 @@ type suppressed struct {
 }
 
 // newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
-// newWithholding returns an error when a set is missing in the generation or too old, and then no user may
-// receive the send.
+// newWithholding returns an error if a set is missing in the generation or too old. No user may then receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old, outrun []string
 	find := func(name string) Set {
@@ -94,8 +93,7 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny separates the marked users from the others, without a branch that depends on the marks, and denies
-// them.
+// deny denies the marked users. It separates them from the others without a branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
 	kept, last := 0, len(marks)
@@ -200,7 +198,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// mark marks the users for whom it is quiet.
+// mark marks the users who are in quiet hours.
 func (n *nights) mark(marks []uint8) {
 	for i := range marks {
 		if marks[i] == 0 {
@@ -230,7 +228,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night returns the night of users in a time zone with the quiet hours of the mask.
+// night returns the night for a time zone and a mask of quiet hours.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
@@ -252,7 +250,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// opens returns the first instant, at or after the given one, at which it is not quiet.
+// opens returns the first instant, at or after the given one, that is outside quiet hours.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)
@@ -260,7 +258,7 @@ func (n *night) opens(at Instant) Instant {
 	return openingOf(n.timeline.Opens(at.Time()))
 }
 
-// quietAt reports whether any of the quiet hours is on, which one is the first, and when they end.
+// quietAt reports whether any of the quiet hours is in force, which of them comes first, and when they end.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
 	piece := quiet.At(clocks, now.Time())
 	if !piece.On {

@@ -6,8 +6,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// needsStore returns the page with a Show that reports at once that the store is away. Its calls would wait for the
-// store until their time-out.
+// needsStore returns the page with another Show: it reports at once when the store does not answer. Without it, the
+// calls of the page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
 	p.Show = func(v *frame.Visit) (*frame.View, error) {
@@ -32,8 +32,8 @@ func asksStore(p frame.Page) frame.Page {
 	return p
 }
 
-// storeAway returns a refusal while the service knows that its store does not answer. The service looks for the store
-// all the time, so the refusal ends by itself.
+// storeAway returns an error for the visitor while the service knows that its store does not answer. The service checks
+// the store continuously, so the error disappears when the store is back.
 func storeAway(v *frame.Visit) error {
 	status, err := v.API.Status(v.Context())
 	if err != nil {

@@ -101,7 +101,7 @@ func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some returns about most of the users, spread evenly over their ids, or over their places in the list.
+// some returns a sample of about most users, spread evenly over the ids or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
 	if n <= most {
@@ -220,8 +220,8 @@ func (g *given) tooMany() string {
 		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(most).Text)
 }
 
-// readWords reads ids separated by white space, commas or semicolons; ids of the kind text, which may contain these,
-// stand on a line each. The returned fault describes the first error and its line.
+// readWords reads ids separated by white space, commas or semicolons; ids of the kind text may contain these
+// characters, so each must be on a separate line. The returned fault describes the first error and its line.
 func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	found = newGiven(kind)
 	longest := longestDense
@@ -259,7 +259,7 @@ func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	return found, found.tooMany()
 }
 
-// separates reports whether a byte stands between two pasted ids.
+// separates reports whether a byte separates pasted ids.
 func separates(kind ids.Kind, c byte) bool {
 	switch c {
 	case '\r', '\n':

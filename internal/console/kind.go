@@ -43,7 +43,8 @@ func kindOf(v *frame.Visit) (ids.Kind, error) {
 	return ids.ParseKind(described.Kind)
 }
 
-// parseUser returns the user that a visitor typed. The text wrong says why the id is none; it is empty for an id.
+// parseUser returns the user that a visitor typed. The text wrong describes the error of an invalid id; it is empty for
+// a valid id.
 func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
 	if kind == ids.Dense {
 		id, err := strconv.ParseUint(typed, 10, 32)

@@ -106,7 +106,8 @@ func plannedView(found *api.MessageChannels) *frame.View {
 	}
 }
 
-// messageOf returns the message with its distinct users, or without them if the audit does not answer. unread says why.
+// messageOf returns the message with its distinct users, or without them if the audit does not answer. unread holds the
+// reason.
 func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels, unread []string, err error) {
 	found, err = v.API.MessageUsers(v.Context(), id, namespace)
 	if !client.HasCode(err, client.CodeUnavailable) && !client.HasCode(err, client.CodeOverloaded) {
@@ -139,8 +140,8 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends. Answers are no measure of sends, because answers to retries
-// count too.
+// messageSends returns a table of the recorded sends. The number of answers does not show the number of sends, because
+// answers to retries count too.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -235,7 +236,7 @@ func messageParts(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageAnswers returns a table of the answers of calls, in which a user counts once a call.
+// messageAnswers returns a table of the answers of calls. A user counts once in each call.
 func messageAnswers(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "answers", Folded: true, Caption: "Answers of calls",
@@ -255,7 +256,7 @@ func messageAnswers(m *api.Message) *frame.Table {
 	return t
 }
 
-// messageSegments returns a table of the users by segment: distinct ones if the audit knows them.
+// messageSegments returns a table of the users by segment. It counts distinct users if the audit knows them.
 func messageSegments(m *api.Message, r *reach) *frame.Table {
 	if r.People {
 		return messageSegmentUsers(m.Users)
@@ -282,7 +283,7 @@ func messageSegments(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageSegmentUsers returns a table of the distinct users by their segments of today.
+// messageSegmentUsers returns a table of the distinct users by their current segments.
 func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment of today: users, each counted once",
@@ -348,8 +349,8 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 	return nil
 }
 
-// heldBack returns the users who were denied according to the audit, and their number. Users whose ids the segments in
-// use do not lead to are only in the number.
+// heldBack returns the users who were denied according to the audit, and their number. The number also counts users
+// whose ids are unknown because the segments in use do not contain them.
 func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err error) {
 	kind, err := kindOf(v)
 	if err != nil {

@@ -38,7 +38,8 @@ type Outlook struct {
 	now *tried // the numbers of the first instant, which more users than Decided gave; nil: those of Points
 }
 
-// from returns the outlook with the numbers of a trial for the first instant, so that a page has one number for now.
+// from returns the outlook with the numbers of a trial in place of the first instant, so that a page shows a single
+// number for now.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -48,7 +49,7 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// count returns the users of an instant that a function counts in its summary, of the whole group.
+// count applies a function to the summary of an instant, and projects the result to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))

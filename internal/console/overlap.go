@@ -14,7 +14,8 @@ import (
 // mostOthers is the maximum number of other planned audiences. Their overlaps need a count for each combination.
 const mostOthers = 3
 
-// othersOf returns the expressions of other planned audiences in a query. An empty one follows if the form has room.
+// othersOf returns the expressions of other planned audiences in a query. If the form has space, an empty expression
+// follows.
 func othersOf(query url.Values) (others []string) {
 	for _, text := range query["other"] {
 		if strings.TrimSpace(text) != "" && len(others) < mostOthers {
@@ -97,7 +98,7 @@ func (o *overlap) pairs() *frame.Table {
 	return t
 }
 
-// byCount returns a table of the users by the number of audiences that they are in.
+// byCount returns a table of how many users are in one audience, in two, and so on.
 func (o *overlap) byCount() *frame.Table {
 	t := &frame.Table{Name: "messages", Caption: "Users by the number of these audiences that they are in",
 		Columns: []frame.Column{{Title: "Audiences", Number: true}, {Title: "Users", Number: true}}}
@@ -108,7 +109,7 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// exactly returns the number of users who are in exactly so many audiences, by inclusion and exclusion.
+// exactly returns the number of users who are in exactly the given number of audiences, by inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

@@ -73,8 +73,8 @@ const (
 	minutes5 = 5 * time.Minute
 )
 
-// activity holds the decisions of all instances over 24 hours, the last of which is not over, and over the same hours a
-// week before.
+// activity holds the decisions of all instances over 24 hours and over the same hours a week before. The last hour is
+// not complete.
 type activity struct {
 	from        time.Time // begin of the first hour
 	now, before [dayHours]api.ActivityHour
@@ -142,7 +142,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// than compares the sends with those of the week before.
+// than compares the sends with the sends of the week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:
@@ -179,7 +179,7 @@ func (d *activity) figures() []figure {
 	return list
 }
 
-// columns are bars over time, and the sums that they add up to.
+// columns holds bars over time and their sums.
 type columns struct {
 	name, title string
 	labels      []string
@@ -215,7 +215,7 @@ func (d *activity) hours() *frame.Picture {
 	return columns{"day", "The last 24 hours, by hour", d.labels(), []chart.Series{allowed, denied}}.picture()
 }
 
-// compared draws the sends of each hour beside those of the week before.
+// compared draws the sends of each hour beside the sends of the same hour a week before.
 func (d *activity) compared() *frame.Picture {
 	now, before := chart.Series{Name: "sends now"}, chart.Series{Name: "in the same hours a week before"}
 	for i := range d.now {
@@ -306,7 +306,7 @@ func means(limit string) string {
 	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// reasons describes the denials that are no limit's.
+// reasons describes the denials for other reasons than limits.
 var reasons = map[string]struct{ name, means string }{
 	api.LimitSuppressed: {"suppression", "are in a suppressed set"},
 	api.LimitHoldout:    {"the holdout", "are in the control group that receives nothing"},

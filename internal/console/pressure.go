@@ -26,8 +26,8 @@ type pressureView struct {
 	Faults          []string
 }
 
-// pressureMost is the number of messages from which the page counts people together. pressureWeeks is the number of
-// weeks of a segment, channel or team, and pressureTakers the number of takers of a campaign, that the page shows.
+// The page counts people with pressureMost messages or more together. pressureWeeks is the number of weeks that the
+// page shows for a segment, channel or team. pressureTakers is the number of takers that it shows for a campaign.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2
@@ -139,7 +139,7 @@ func pressurePicture(p *api.Pressure) *frame.Picture {
 	}
 }
 
-// pressureKnown returns the number of weeks of which the audit has calls.
+// pressureKnown returns the number of weeks for which the audit has calls.
 func pressureKnown(p *api.Pressure) int {
 	known := 1
 	for known < len(p.Weeks) && p.Weeks[known].To.After(p.AuditBegins) {
@@ -185,7 +185,7 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureWeek names a week by its last day. Spaces that do not break keep the name on one line.
+// pressureWeek names a week by its last day. Non-breaking spaces keep the name on one line.
 func pressureWeek(p *api.Pressure, week int) string {
 	return strings.ReplaceAll("to "+p.Weeks[week].To.UTC().Format("2 Jan"), " ", "\u00a0")
 }
@@ -263,7 +263,8 @@ func pressureTeams(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureLink returns the cell of a campaign. Campaigns of other namespaces have no id for keys with a namespace.
+// pressureLink returns the cell of a campaign. If the visitor's key has a namespace, campaigns of other namespaces have
+// no id.
 func pressureLink(m *api.PressureMessage) frame.Cell {
 	if m.MessageID == "" {
 		return frame.Text("campaigns of another team")

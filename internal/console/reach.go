@@ -8,8 +8,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// reach holds the numbers that lead a campaign's page: distinct users where the audit knows them, otherwise answers of
-// calls, in which a user counts once a call.
+// reach holds the main numbers of a campaign's page. They count distinct users if the audit knows them. Otherwise they
+// count answers, in which a user counts once in each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64
@@ -46,7 +46,7 @@ func (r *reach) AtLimit() (users int64) {
 	return users - r.Withheld()
 }
 
-// Of returns part of the asked users in percent, in parentheses.
+// Of returns the percentage that part is of the asked users, in parentheses.
 func (r *reach) Of(part int64) string {
 	if r.Asked <= 0 {
 		return ""
@@ -135,7 +135,7 @@ func plural(n int64, one, many string) string {
 	return many
 }
 
-// lacks returns sentences about what the numbers of the message lack.
+// lacks returns sentences about the sends and answers that the numbers of the message do not contain.
 func lacks(m *api.Message, faults []string) (list []string) {
 	if m.FromAudit {
 		list = append(list, "The store does not count this message, so every number is from the audit.")

@@ -142,7 +142,7 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-// inOrder returns the sets in the order of the generation, and then those that no generation has.
+// inOrder returns the sets in the order of the generation, and then the sets that exist without a build.
 func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
 	place := func(set api.SetInfo) int {
 		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
@@ -259,7 +259,7 @@ func changesAddress(from, to string) string {
 	return "/console/" + changesAt + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
 }
 
-// notThere returns the error for a generation that the source does not have.
+// notThere returns the error for a generation that is missing at the source.
 func notThere() error {
 	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
 		Do: "Choose two generations from the page Segments."}

@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture draws the outlook over time: users who may receive the message, users whose denial ends with time, and
-// users whose denial does not.
+// Picture draws the outlook over time: users who may receive the message, users whose denial ends with time, and users
+// whose denial never ends.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
@@ -48,7 +48,7 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table returns a table with the numbers of the picture. It has only the instants at which a number changes.
+// Table returns a table with the numbers of the picture. It shows only the instants at which a number changes.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {

@@ -29,7 +29,7 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
-// condition is the state of the service as a whole: one line, then the parts that need attention, and the rest.
+// condition is the state of the whole service: one line, the parts that need attention, and the other parts.
 type condition struct {
 	Class string // good, warn or bad
 	Line  string // a sentence
@@ -55,7 +55,7 @@ func conditionOf(list []state) condition {
 	return at
 }
 
-// partsOf returns the names of the parts with a state of the class.
+// partsOf returns the names of the parts whose state has the given class.
 func partsOf(list []state, class string) string {
 	var names []string
 	for _, s := range list {
@@ -122,13 +122,13 @@ func chapter(s api.StoreStatus) string {
 	return "docs/redis.md"
 }
 
-// createdEmpty is the start of the store's note after a first start, which is no problem.
+// createdEmpty is the beginning of the store's note after a first start. It is not a problem.
 const createdEmpty = "the store was created empty at this start"
 
-// fleetDiffers is a part of the store's warning about other instances.
+// fleetDiffers is a part of the text with which the store warns about other instances.
 const fleetDiffers = " other instances differ from this one in "
 
-// said returns a text of the service as a sentence.
+// said turns a text of the service into a sentence.
 func said(text string) string {
 	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
 		return text
@@ -212,7 +212,7 @@ func tooOld(list []api.GuardedSet) (names []string) {
 	return names
 }
 
-// defaultsApply is a part of the service's text about a segment without limits, which is usual.
+// defaultsApply is a part of the service's text about a segment without limits. Such segments are usual.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

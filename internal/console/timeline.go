@@ -22,7 +22,7 @@ const (
 	bottom    = 46
 )
 
-// shape holds the measures of a picture that differ on a phone.
+// shape holds the sizes that differ between phones and other screens.
 type shape struct {
 	Width, Left int // Left is x where time begins
 	margin      int // right of time
@@ -204,8 +204,9 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	t.add(r)
 }
 
-// windowStart returns the instant from which sends count for the limit at now. windowStart returns false when the limit
-// or the zone is unknown to this console, which may be older than the service; the picture then shows no window.
+// windowStart returns the instant from which sends count for the limit at now. windowStart returns false if this
+// console does not know the limit or the zone, because it may be older than the service. The picture then shows no
+// window.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)

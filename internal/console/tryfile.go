@@ -16,8 +16,7 @@ var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads a file with one id on each line, with or without a header, or a CSV file whose header names the id
 // column. Columns are separated by commas, tabs or, in a file with such a header, semicolons. readFile never guesses a
-// column, because any other number could be taken for a user. The returned fault describes the first error and its
-// line.
+// column, because it could mistake other numbers for users. The returned fault describes the first error and its line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {

@@ -13,8 +13,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// The address of a result of ids holds the result, so that every instance shows it to every visitor. These constants
-// bound the address.
+// The result of a trial of ids is part of its address, so that every instance can show it to every visitor. These
+// constants bound the address.
 const (
 	mostAddress     = 6000 // bytes of the sealed result
 	addressSegments = 30   // segments that are named
@@ -63,7 +63,7 @@ func shortened(text string) string {
 	return text
 }
 
-// fewerSegments returns the summary with the largest segments, and the others as a sum.
+// fewerSegments returns the summary with the largest segments and one sum for all other segments.
 func fewerSegments(s *api.Summary) *api.Summary {
 	if len(s.Segments) <= addressSegments {
 		return s
@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// again shows the result of ids that an address holds.
+// again shows the result that is part of an address.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

@@ -103,7 +103,7 @@ func tryParts(t *tried) *frame.Table {
 	return table
 }
 
-// precise says how the current numbers were found.
+// precise says whether the current numbers are exact or come from the larger sample.
 func (t *tried) precise() string {
 	if t.Sampled == 0 {
 		return "exact"
@@ -111,7 +111,7 @@ func (t *tried) precise() string {
 	return "of the larger sample"
 }
 
-// usedColumns is the number of columns for users who have not reached a limit.
+// usedColumns is the number of table columns for users below a limit.
 const usedColumns = 6
 
 // tryUsed returns a table of the users by their sends that count for each limit.
@@ -146,7 +146,8 @@ func tryUsed(t *tried) *frame.Table {
 	return table
 }
 
-// stepCell returns the number of users who had from least to most sends. A note says so where these numbers differ.
+// stepCell returns a cell with the number of users who had from least to most sends. If least and most differ, a note
+// shows them.
 func stepCell(users uint64, least, most int) frame.Cell {
 	cell := frame.Count(users)
 	if most > least && users > 0 {

@@ -25,9 +25,8 @@ var files embed.FS
 // userAt is the path of the page below the console.
 const userAt = "users"
 
-// userPage returns the page about one user. The page explains for each channel why the user gets a message or not,
-// and from when on the next send is possible. The page shows the recorded sends, the windows of the limits and the
-// denials.
+// userPage returns the page about one user. The page explains for each channel why the user gets a message or not, and
+// when the next send is possible. The page shows the recorded sends, the windows of the limits and the denials.
 func userPage(link string) frame.Page {
 	u := userPages{link}
 	return frame.Page{
@@ -44,7 +43,7 @@ func userPage(link string) frame.Page {
 // userPages holds the template of the address of a user in another system: {id} stands for the id; "": none.
 type userPages struct{ link string }
 
-// linkTo returns the address of the user in the other system.
+// linkTo returns the address of the user's page in the other system.
 func (u userPages) linkTo(user userRef) string {
 	id := strings.ReplaceAll(url.QueryEscape(user.String()), "+", "%20")
 	return strings.ReplaceAll(u.link, "{id}", id)

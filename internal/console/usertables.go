@@ -152,7 +152,7 @@ func outcomeWords(d api.Decision) string {
 	return said
 }
 
-// past holds the audit's data about a user, or the reason why there is none.
+// past holds the audit's data about a user, or the reason why there is no data.
 type past struct {
 	Decisions []api.Decision
 	Notes     []string

@@ -76,7 +76,7 @@ func inZone(at time.Time, zone string) string {
 	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
-// counts reports whether a rule with these channels applies to a channel.
+// counts reports whether a rule for these channels applies to the given channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
@@ -133,8 +133,7 @@ func free(k *userKnown, channel string) string {
 	return strings.Join(left, "; ") + "."
 }
 
-// quietThen reports whether quiet hours apply at the time when the limits have free slots again. quietThen asks the
-// service.
+// quietThen asks the service whether quiet hours apply at the time when the limits have free slots again.
 func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""
@@ -185,7 +184,8 @@ func notes(e *api.Explanation) (list []string) {
 	return list
 }
 
-// addedWhen returns since when and by which client's call the user is in the set, or "" when the build has the user.
+// addedWhen describes when a call added the user to the set, and which client made the call. It returns "" if the build
+// contains the user.
 func addedWhen(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {

@@ -46,10 +46,11 @@ type whatIfChange struct {
 	N      int    // the row's number, from 1
 }
 
-// none is the text in place of a maximum that removes a limit.
+// none is the text that a visitor enters as the maximum to remove a limit.
 const none = "none"
 
-// newWhatIfForm returns the form for the policy with the values of a query. Without any, the days are the last ones.
+// newWhatIfForm returns the form for the policy, filled with the values of a query. Without any, the days are the last
+// ones.
 func newWhatIfForm(policy *api.Policy, query url.Values, now time.Time) whatIfForm {
 	f := whatIfForm{
 		Since: cmp.Or(query.Get("since"), now.UTC().AddDate(0, 0, -13).Format(time.DateOnly)),
@@ -102,7 +103,7 @@ func limitChoices(policy *api.Policy, chosen string) []choice {
 	return list
 }
 
-// spread describes numbers by the least and the greatest of them.
+// spread describes several numbers by the smallest and the largest one.
 func spread(of []int) string {
 	least, most := slices.Min(of), slices.Max(of)
 	if least == most {
@@ -290,7 +291,7 @@ func whatIfSentence(r *api.WhatIf) string {
 		frame.Count(before).Text, inPercent(before, after), givenBack(r.Total.Before.Released, r.Total.After.Released))
 }
 
-// givenBack says how many of the sends were given back, or returns "" for none.
+// givenBack describes how many of the sends were released, or returns "" if there are none.
 func givenBack(before, after int64) string {
 	if before == 0 && after == 0 {
 		return ""
@@ -411,7 +412,8 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 		}}
 }
 
-// Results are kept for this time and up to this number, so that the tables and pictures of a page need no replay each.
+// The console keeps results for this time and up to this number, so that a page needs one replay for all its tables and
+// pictures.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32
@@ -430,8 +432,8 @@ type whatIfTurn struct {
 	at     time.Time
 }
 
-// of returns the result of a request. Visits with the same request wait for one replay, because a key has one at a
-// time.
+// of returns the result of a request. Visits with the same request wait for one replay, because each key may run only
+// one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)
 	if err != nil {
@@ -454,7 +456,7 @@ func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.
 	return result, err
 }
 
-// turn returns the place of a result with the name.
+// turn returns the entry for the result with the given name.
 func (w *whatIfs) turn(name string, now time.Time) *whatIfTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -54,8 +54,8 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 // countedDays is the number of days for which the service counts a message after its last call.
 const countedDays = 31
 
-// noMessage reports whether no counted or planned message has the id, and none of countedDays has the title. It returns
-// false if the service cannot tell.
+// noMessage reports whether the message is unknown: no counted or planned message has this id, and no message of the
+// last countedDays has this title. It returns false if the service does not know.
 func noMessage(v *frame.Visit, named string) bool {
 	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
 		return false
@@ -67,8 +67,8 @@ func noMessage(v *frame.Visit, named string) bool {
 	})
 }
 
-// idOf returns the id of a message that a visitor names by its id, or else by its title in letters of any case. Of
-// several messages with the title, idOf returns the latest one.
+// idOf returns the id of the message that a visitor names by its id or by its title. Upper and lower case do not matter
+// in a title. If several messages have the title, idOf returns the latest one.
 func idOf(k *userKnown, named string) (id string) {
 	take := func(of *string, title string) {
 		if of != nil && (*of == named || id != named && strings.EqualFold(title, named)) {

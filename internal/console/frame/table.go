@@ -72,8 +72,7 @@ func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 // Link returns a cell with text that links to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// Titled returns a link with the title and the id of a thing, which without a title has only its id. The export has
-// the id.
+// Titled returns a link whose text is a title and an id, or only the id if there is no title. The export has the id.
 func Titled(title, id, to string) Cell {
 	if title == "" {
 		return Link(id, to)
@@ -165,11 +164,11 @@ func (t *Table) Show(cell Cell) shown {
 	return shown{cell, t.page.When(cell.At)}
 }
 
-// longName is the number of characters from which narrow screens may cut a word of a name.
+// longName is the length, in characters, from which narrow screens may shorten a word of a name.
 const longName = 18
 
-// Cut reports whether narrow screens cut the name of a row. The name can then get the focus, which shows all of it. A
-// link gets the focus in any case.
+// Cut reports whether narrow screens shorten the name of a row. Such a name can get the focus, and then shows in full.
+// A link gets the focus in any case.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })
