@@ -160,7 +160,7 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 
 // change changes the set and prints the result. The function of returns the change of the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
-	service, err := c.ClientThatSays(on)
+	service, err := c.PatientClient(on)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func TestBackupAndRestore(t *testing.T) {
 	require.NoError(t, os.RemoveAll(store))
 	out = capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
 	require.Regexp(t, `sends and changes of sets by calls after [^ ]+Z are not in it`, out)
-	require.Contains(t, out, "run capper set replay --since 20")
+	require.Contains(t, out, "run capper set replay --config FILE --since 20")
 
 	p = serve(t, file)
 	require.Contains(t, p.log.String(), "restored from a backup")

@@ -26,7 +26,7 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 	if service.JSON {
 		err = terminal.JSON(on.Out, given)
 	} else {
-		missing := "recorded, but not in the audit yet"
+		missing := "recorded, but not in the audit"
 		if given.AtLeast {
 			missing += "; too small or too large, since the store's counts are lower bounds"
 		}
@@ -39,7 +39,8 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New(
 			"some sends of the message could not be given back yet")),
 			"run the same command again when the other instances have completed their audit files (audit.roll); "+
-				"repeating a release is safe")
+				"repeating a release is safe. Missing sends that stay are those of erased users, from before the "+
+				"audit, or from the last second of a killed instance: they cannot be given back")
 	}
 	return err
 }

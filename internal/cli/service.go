@@ -35,9 +35,12 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// ClientThatSays returns a client like Client does, which reports each pause before a repeated call.
-func (r *Service) ClientThatSays(on *terminal.Streams) (*client.Client, error) {
-	api, err := client.New(client.Config{URL: r.URL, Key: Key(), Waiting: func(reason error, pause time.Duration) {
+// patientAttempts are the attempts of a patient client: about a minute.
+const patientAttempts = 20
+
+// PatientClient returns a client like Client does, which repeats calls for about a minute and reports each pause.
+func (r *Service) PatientClient(on *terminal.Streams) (*client.Client, error) {
+	api, err := client.New(client.Config{URL: r.URL, Key: Key(), Attempts: patientAttempts, Waiting: func(reason error, pause time.Duration) {
 		on.Say("the call is repeated in %s: %v", pause.Round(100*time.Millisecond), reason)
 	}})
 	if err != nil {

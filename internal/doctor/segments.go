@@ -221,13 +221,10 @@ func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 		"s3:DeleteObject")
 }
 
-// probeKey is the key of the object that the first conditional write of a process leaves; see package objects.
-const probeKey = "probe.json"
-
 // tryWriting writes, replaces and removes an object, and reports the object's name.
 func tryWriting(ctx context.Context, n *notes, at objects.Location, rights string) {
 	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
-	_, _, err := at.ReadTagged(ctx, probeKey, "")
+	_, _, err := at.ReadTagged(ctx, objects.ProbeKey, "")
 	probed := err == nil
 	tag, err := at.Replace(ctx, key, []byte("{}\n"), "")
 	switch {
@@ -253,7 +250,7 @@ func tryWriting(ctx context.Context, n *notes, at objects.Location, rights strin
 func remove(ctx context.Context, n *notes, at objects.Location, key string, probed bool) {
 	written := []string{key}
 	if !probed {
-		written = append(written, probeKey)
+		written = append(written, objects.ProbeKey)
 	}
 	for _, key := range written {
 		if err := at.Delete(ctx, key); err != nil {

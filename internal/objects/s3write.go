@@ -101,9 +101,9 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 	return aws.ToString(out.ETag), nil
 }
 
-// probeKey is the key of an object that each process writes before its first conditional write and
-// never reads.
-const probeKey = "probe.json"
+// ProbeKey is the key of an object that each process writes into an S3 location before its first conditional write
+// and never reads.
+const ProbeKey = "probe.json"
 
 // ErrNoConditions reports that the S3 server ignores conditional writes, which would let two
 // publishers overwrite each other.
@@ -120,15 +120,15 @@ func (b *bucket) probe(ctx context.Context) error {
 		return nil
 	}
 	body := []byte("{}\n")
-	if err := b.Overwrite(ctx, probeKey, body); err != nil {
+	if err := b.Overwrite(ctx, ProbeKey, body); err != nil {
 		return err
 	}
 	for _, tag := range []string{"", `"00000000000000000000000000000000"`} {
-		_, err := b.put(ctx, probeKey, body, tag)
+		_, err := b.put(ctx, ProbeKey, body, tag)
 		if err == nil {
 			return fmt.Errorf("%s: %w", b.location, ErrNoConditions)
 		}
-		if err = b.failed("probe conditional writes with", probeKey, err); !lostRace(err, tag) {
+		if err = b.failed("probe conditional writes with", ProbeKey, err); !lostRace(err, tag) {
 			return err
 		}
 	}

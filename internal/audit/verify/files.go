@@ -41,7 +41,7 @@ func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	inv.policies, inv.erased = list(audit.PoliciesPrefix), list(audit.ErasedPrefix)
 	inv.index = list(audit.IndexPrefix)
 	for _, o := range list("") {
-		if !isOurs(o.Key) && !isTemporary(o.Key) {
+		if !isOurs(o.Key) && !isTemporary(o.Key) && o.Key != objects.ProbeKey {
 			s.find(Finding{Kind: Stranger, Key: o.Key, Text: "the object does not belong to any audit"})
 		}
 	}

@@ -81,8 +81,8 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 		"it",
 		c.File, what, done.Store, done.Files, done.SizeBytes, done.Program, done.MissingFrom.Format(time.RFC3339))
 	if c.To != "" {
-		on.Say("users who unsubscribed since then would receive messages: run capper set replay --since %s before a "+
-			"campaign starts", done.MissingFrom.Format(time.RFC3339))
+		on.Say("users who unsubscribed since then would receive messages: run capper set replay --config FILE "+
+			"--since %s before a campaign starts", done.MissingFrom.Format(time.RFC3339))
 	}
 	return nil
 }
