@@ -161,11 +161,13 @@ func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 			require.NoError(t, err, "seed %d", seed)
 			referee.check(t, sum, &grant)
 			rest := shares{grant}
-			for _, one := range joined {
+			var remembered []int
+			for i, one := range joined {
 				own := rest.share(one.Permits)
 				if own.Granted == 0 {
 					continue // it is not remembered
 				}
+				remembered = append(remembered, i)
 				again := take(t, s, one)
 				require.True(t, again.Replayed, "seed %d", seed)
 				require.Equal(t, slotsOfGrant(&own), slotsOfGrant(&again), "seed %d", seed)
@@ -174,7 +176,9 @@ func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 			}
 			if grant.Granted > 0 {
 				_, err = s.pacers.take(t.Context(), sum, joined)
-				require.ErrorIs(t, err, errRepeated)
+				var again *repeatedError
+				require.ErrorAs(t, err, &again)
+				require.Equal(t, remembered, again.asks, "seed %d", seed)
 			}
 		}
 	}

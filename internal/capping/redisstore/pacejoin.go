@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -178,8 +179,8 @@ func (j *joints) takeFor(members []*member) {
 		ask.Permits += m.ask.Permits
 	}
 	grant, err := j.take(ctx, &ask, joined)
-	if errors.Is(err, errRepeated) {
-		j.takeEach(members)
+	if again := (*repeatedError)(nil); errors.As(err, &again) {
+		j.takeApart(members, again.asks)
 		return
 	}
 	rest := shares{grant}
@@ -217,11 +218,19 @@ func asksOf(members []*member) (asks []*pacing.Ask) {
 	return asks
 }
 
-// takeEach takes the permits of each member in a call of its own.
-func (j *joints) takeEach(members []*member) {
+// takeApart takes the permits of each repeated member in a call of its own, and those of the others in one call.
+func (j *joints) takeApart(members []*member, repeated []int) {
 	var all sync.WaitGroup
-	for _, m := range members {
-		all.Go(func() { j.takeAlone(m) })
+	var others []*member
+	for i, m := range members {
+		if slices.Contains(repeated, i) {
+			all.Go(func() { j.takeAlone(m) })
+		} else {
+			others = append(others, m)
+		}
+	}
+	if len(others) > 0 {
+		j.takeFor(others)
 	}
 	all.Wait()
 }

@@ -171,7 +171,7 @@ type idCalls struct {
 	mu         sync.Mutex
 	hold       chan struct{}
 	calls      [][]pacing.Request // requests of each call
-	remembered map[pacing.Request]int
+	remembered map[pacing.Request]bool
 }
 
 func (c *idCalls) take(_ context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
@@ -192,22 +192,27 @@ func (c *idCalls) take(_ context.Context, ask *pacing.Ask, joined []*pacing.Ask)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	grant := pacing.Grant{Granted: ask.Permits, Runs: []pacing.WaitRun{{Burst: 1, Permits: ask.Permits}}}
-	for _, request := range requests {
-		if c.remembered[request]++; c.remembered[request] > 1 {
-			if joined != nil {
-				return pacing.Grant{}, errRepeated
-			}
-			grant.Replayed = true
+	var repeated []int
+	for i, request := range requests {
+		if c.remembered[request] {
+			repeated = append(repeated, i)
 		}
 	}
+	if repeated != nil && joined != nil {
+		return pacing.Grant{}, &repeatedError{repeated}
+	}
+	for _, request := range requests {
+		c.remembered[request] = true
+	}
+	grant.Replayed = repeated != nil
 	return grant, nil
 }
 
-// Requests with ids share a call. A repetition of one of them waits for the next call, and a call that finds one of
-// them remembered is made for each of them.
+// Requests with ids share a call. A repetition of one of them waits for the next call. When the store remembers one of
+// them, it is asked for on its own, and the others share a call again.
 func TestRequestsWithIDsShareACall(t *testing.T) {
 	t.Parallel()
-	c := &idCalls{hold: make(chan struct{}), remembered: map[pacing.Request]int{}}
+	c := &idCalls{hold: make(chan struct{}), remembered: map[pacing.Request]bool{}}
 	j := &joints{open: map[string]*joint{}, take: c.take}
 	ask := func(request byte, permits int) *pacing.Ask {
 		return &pacing.Ask{Request: pacing.Request{request}, Permits: permits, Targets: []pacing.Target{
@@ -233,12 +238,13 @@ func TestRequestsWithIDsShareACall(t *testing.T) {
 	}
 	call(7, 3, 2) // the second call ends before it
 	call(8, 9, 1)
+	call(9, 10, 1)
 	close(c.hold)
 	all.Wait()
 	j.runs.Wait()
 	require.Len(t, c.calls[1], 6)
-	require.Equal(t, []pacing.Request{{3}, {9}}, c.calls[2])
-	require.ElementsMatch(t, [][]pacing.Request{{{3}}, {{9}}}, c.calls[3:])
+	require.Equal(t, []pacing.Request{{3}, {9}, {10}}, c.calls[2])
+	require.ElementsMatch(t, [][]pacing.Request{{{3}}, {{9}, {10}}}, c.calls[3:])
 	require.EqualValues(t, 1, replayed.Load())
 	require.Equal(t, -1, j.waitingFor(key))
 }

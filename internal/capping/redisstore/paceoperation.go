@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"slices"
+
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
@@ -28,6 +30,9 @@ func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 // Apply decodes the grant.
 func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
 	o.paced, err = script.DecodePaced(c.Reply, o.ask)
+	if err == nil && slices.ContainsFunc(o.paced.Repeated, func(i int) bool { return i >= len(o.joined) }) {
+		err = script.ErrReply
+	}
 	return 0, err
 }
 

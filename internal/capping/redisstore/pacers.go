@@ -88,8 +88,8 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of the ask in one script call, or of the joined asks that divide it. It returns errRepeated
-// when one of the joined asks must be asked on its own.
+// take takes the permits of the ask in one script call, or of the joined asks that divide it. It returns a
+// *repeatedError when some of the joined asks must be asked on their own.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -100,8 +100,8 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 		switch paced := &take.paced; {
 		case paced.Reused:
 			return pacing.Grant{}, &pacing.ReuseError{}
-		case paced.Repeated:
-			return pacing.Grant{}, errRepeated
+		case paced.Repeated != nil:
+			return pacing.Grant{}, &repeatedError{paced.Repeated}
 		case paced.Full >= 0:
 			if err := p.merge(ctx, paced.Now, &ask.Targets[paced.Full]); err != nil {
 				return pacing.Grant{}, err
@@ -113,8 +113,10 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// errRepeated reports that a store remembers one of several joined asks, so that none of them has taken permits.
-var errRepeated = errors.New("one of the combined requests is a repetition")
+// repeatedError reports that the store remembers some of the joined asks, so that none of them has taken permits.
+type repeatedError struct{ asks []int }
+
+func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
 // Forget implements ForgetPacer of pacing.Store. A pacer of any group is forgotten in each partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {

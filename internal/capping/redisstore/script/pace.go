@@ -176,7 +176,7 @@ type Paced struct {
 	Full     int // target whose log is full, as of Now; -1: none
 	Now      pacing.Time
 	Reused   bool    // the request id is remembered for another ask
-	Repeated bool    // one of the joined asks is remembered, or its key has a fault: each must be asked on its own
+	Repeated []int   // joined asks that are remembered, or whose keys have a fault: each must be asked on its own
 	Bad      BadLogs // faults of the keys
 }
 
@@ -186,8 +186,10 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	switch {
 	case reply == "U" && requested(ask):
 		p.Reused = true
-	case reply == "R":
-		p.Repeated = true
+	case len(reply) > 1 && reply[0] == 'R':
+		for _, i := range []byte(reply[1:]) {
+			p.Repeated = append(p.Repeated, int(i))
+		}
 	case len(reply) == 2+timeSize && reply[0] == 'F' && int(reply[1]) < len(ask.Targets):
 		r := reader{rest: reply[2:]}
 		p.Full, p.Now = int(reply[1]), r.time()

@@ -35,7 +35,8 @@
 --              limit its used permits before the call (3)
 --            F target (1), instant now (7): its log is full, nothing was taken
 --            U the request is remembered with another fingerprint
---            R one of several requests is remembered, or its key is not a string: nothing was taken
+--            R numbers of requests (1 each): of several requests, these are remembered or have keys that are not strings:
+--              nothing was taken
 --            T key (1): the key is of another type; C key (1): its content is corrupt
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. Any other error of a command, such as a missing right.
 -- Cost     a GETRANGE and a SETRANGE per log, some more where limits look far back; linear in the irregular slots,
@@ -406,16 +407,18 @@ for t = 1, count do
   end
 end
 local requests = #KEYS - key -- their keys are the last ones
-if several and (requests < 1 or #asked ~= at - 1 + ${REQUEST} * requests) or not several and (#asked ~= at - 1 + 8 * requested or requests ~= requested) then
+if several and (requests < 1 or requests > 256 or #asked ~= at - 1 + ${REQUEST} * requests) or not several and (#asked ~= at - 1 + 8 * requested or requests ~= requested) then
   return redis.error_reply('BADARG ' .. #KEYS .. ' keys')
 end
 local fingerprint = sub(asked, at)
 
 local remembered, flags = nil, 0
 if several then
-  for r = key + 1, #KEYS do
-    if try('GET', KEYS[r]) then return 'R' end
+  local repeated = 'R'
+  for r = 1, requests do
+    if try('GET', KEYS[key + r]) then repeated = repeated .. char(r - 1) end
   end
+  if #repeated > 1 then return repeated end
 elseif requested == 1 and permits > 0 then
   remembered = try('GET', KEYS[#KEYS])
   if remembered then

@@ -101,7 +101,7 @@ func TestGrantOfAReply(t *testing.T) {
 		States: []pacing.State{{Queue: 7 * time.Microsecond, Next: 9 * time.Microsecond, Used: []int{1, 325}}},
 	}, paced.Grant)
 	for reply, want := range map[string]Paced{
-		"U": {Full: -1, Reused: true}, "R": {Full: -1, Repeated: true},
+		"U": {Full: -1, Reused: true}, "R\x00\xff": {Full: -1, Repeated: []int{0, 255}},
 		"F\x01" + number(now, 7): {Full: 1, Now: now},
 		"T\x00":                  {Full: -1, Bad: BadLogs{WrongType: 1}}, "C\x02": {Full: -1, Bad: BadLogs{Corrupt: 1}},
 	} {

@@ -179,7 +179,7 @@ repeat
     local kept = redis.pcall('SET', KEYS[2], grant, 'NX', 'PX', format('%d', life))
     if not kept or kept.err then break end -- it is remembered
   elseif requested == 3 then
-    local own, text = 0, ''
+    local own, text, repeated = 0, '', false
     life = format('%d', life)
     for r = 2, #KEYS do
       local size, fingerprint = scan('${REQUEST_FORMAT}', asked, closes + 1 + ${REQUEST} * (r - 2))
@@ -187,9 +187,11 @@ repeat
       local kept = redis.pcall('SET', KEYS[r], fingerprint .. text, 'NX', 'PX', life)
       if not kept or kept.err then
         if r > 2 then call('DEL', unpack(KEYS, 2, r - 1)) end
-        return 'R'
+        repeated = true
+        break
       end
     end
+    if repeated then break end -- the rest finds all that are remembered
   end
   local wrote = redis.pcall('SETRANGE', KEYS[1], format('%d', ${RUN} * last), data)
   if type(wrote) == 'table' then -- an error: nothing was taken, so nothing is remembered
