@@ -84,8 +84,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 	}
 }
 
-// errDecidedByTwo reports that two generations or configurations decided parts of one preview, so that their sum is
-// meaningless.
+// errDecidedByTwo reports that the parts of one preview come from two generations or configurations, so that their sum
+// is meaningless.
 var errDecidedByTwo = errors.New(
 	"the segments or the configuration changed between two parts of the count, or instances differ: try again")
 
@@ -237,9 +237,8 @@ func (p *Parts) batches() iter.Seq[batch] {
 }
 
 // AudienceError reports that a run over an audience ended early. When HasCode(err, CodeGone) is true, the service has
-// dropped the generation. The recorded sends remain, and a new run with the same message id and the current
-// generation returns them as replayed. After any other error, a new run with this Generation completes the same
-// result.
+// dropped the generation. The recorded sends remain, and a new run with the same message id and the current generation
+// returns them as replayed. After any other error, a new run with this Generation completes the run.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of answered parts
@@ -262,7 +261,7 @@ func (e *AudienceError) Error() string {
 // Unwrap returns Err.
 func (e *AudienceError) Unwrap() error { return e.Err }
 
-// reached counts the answered parts and users of a run.
+// reached counts the parts and users of a run that have an answer.
 type reached struct {
 	parts int
 	users uint64

@@ -35,8 +35,8 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	return checkedSends[api.SendsCheck](ctx, c, r, request)
 }
 
-// CheckSendsOfIDs is CheckSends for the IDs, the Packed ids or the Images of a request. The answer has canonical ids,
-// and image:<16 hexadecimal digits> for Images.
+// CheckSendsOfIDs does the same as CheckSends, for the IDs, Packed ids or Images of a request. The answer has canonical
+// ids, and image:<16 hexadecimal digits> for Images.
 func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
 	forms := 0
 	for _, given := range []bool{len(r.IDs) > 0, r.Packed != nil, len(r.Images) > 0} {
@@ -66,7 +66,7 @@ func (r *SendsCheckRequest) plain() *api.SendsCheckRequest {
 	return &api.SendsCheckRequest{MessageID: r.MessageID, Channel: r.Channel}
 }
 
-// checkedSends makes the call of a request with a body.
+// checkedSends calls the service with a request body.
 func checkedSends[Answer any](ctx context.Context, c *Client, r *SendsCheckRequest, body any) (*Answer, error) {
 	var answer Answer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends/check", url.Values{}, r.Namespace), body,

@@ -92,7 +92,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
 
-// callWhile is call, but retries only after errors that passing accepts.
+// callWhile does the same as call, but retries only after errors for which passing returns true.
 func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method, path string, body, out any) error {
 	var encoded []byte
 	if body != nil {

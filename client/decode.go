@@ -14,7 +14,7 @@ import (
 // to decide about these users. So the lists of users, in the form that services write, are read here, and all else of
 // an answer is left to encoding/json. It also decodes answers of any other form, and finds the faults of bad ones.
 
-// decode decodes an answer. It spares those that decode themselves the search for faults by encoding/json.
+// decode decodes an answer. It avoids the syntax check of encoding/json for types with their own decoder.
 func decode(answer []byte, out any) error {
 	if own, ok := out.(json.Unmarshaler); ok {
 		return own.UnmarshalJSON(answer)
@@ -54,8 +54,8 @@ type lists[ID, Denial any] struct {
 	denied                         []Denial
 }
 
-// read reads the lists of the answer, and returns an object of its other members. ok is false when the text has another
-// form than services write.
+// read reads the lists of the answer, and returns an object of its other members. ok is false if the text does not have
+// the form that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -82,7 +82,7 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 	return append(append([]byte{'{'}, bytes.TrimPrefix(rest, []byte{','})...), '}'), true
 }
 
-// cursor reads JSON without spaces and without escapes. After a fault it is bad, and its values are worth nothing.
+// cursor reads JSON without spaces and without escapes. After a fault, bad is set and all later values are meaningless.
 type cursor struct {
 	rest  []byte
 	bad   bool
@@ -108,7 +108,7 @@ func (c *cursor) open(begin, end byte) bool {
 	return !c.bad
 }
 
-// more goes on to the next member, and reports whether there is one.
+// more moves to the next member, and reports whether there is one.
 func (c *cursor) more(end byte) bool {
 	if len(c.rest) > 0 && c.rest[0] == end {
 		c.take(end)
@@ -164,7 +164,7 @@ func (c *cursor) text() string {
 	return string(s)
 }
 
-// word reads a string of which many denials have the same one.
+// word reads a string that is usually the same in many denials.
 func (c *cursor) word() string {
 	s := c.quoted()
 	for _, word := range c.words {
@@ -260,7 +260,7 @@ func (c *cursor) denialOfID() (d api.DenialOfID) {
 	return d
 }
 
-// reason reads a member that the denials of ids of each kind have.
+// reason reads a member that denials have for every kind of ids.
 func (c *cursor) reason(key []byte, segment, limit, set, timezone *string, most *int, retryAt **time.Time) {
 	switch string(key) {
 	case "segment":

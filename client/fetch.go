@@ -36,8 +36,8 @@ func (e *QueueTooLongError) Error() string {
 // Unwrap returns ErrQueueTooLong.
 func (e *QueueTooLongError) Unwrap() error { return ErrQueueTooLong }
 
-// refusal is a QueueTooLongError that is reused for a while, so that not every caller has to ask the service for the
-// length of the queue.
+// refusal is a QueueTooLongError that the Pacer reuses for a short time, so that not every caller has to ask the
+// service for the length of the queue.
 type refusal struct {
 	err   *QueueTooLongError
 	at    time.Time
@@ -54,7 +54,8 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides how many permits to request and when. The number is about the use within Ahead plus two round trips.
+// demand decides how many permits to request and when. It aims at the permits that callers use within Ahead plus two
+// round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
@@ -71,10 +72,10 @@ type limitRoom struct {
 	window    time.Duration
 }
 
-// horizon returns the time for which a batch should be sufficient.
+// horizon returns the time for which one batch of permits should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead returns how long before the stock runs out the next batch is requested.
+// lead returns the time before the end of the stock at which the next batch is requested.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
 // batch returns the expected use of permits within the horizon, from the use since the last request. A batch is at
@@ -104,7 +105,7 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due returns when the next permits must be requested, or false when the passage of time alone never requires it. The
+// due returns the time at which the next permits must be requested, or false if only a new caller can require it. The
 // argument lacking is the number of permits that waiting callers lack.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
@@ -122,7 +123,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 }
 
 // ask requests permits if it is time to do so. If it is too early, ask returns the time of the next request, or false
-// when the passage of time alone never requires one.
+// if only a new caller can require one.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -230,8 +231,8 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // mostPause is the longest time until the client notices changed pacers.
 const mostPause = 10 * time.Second
 
-// until returns the pause before the next request, when permits become available in d. The pause varies at random, so
-// that no client is always the last one.
+// until returns the pause before the next request, if permits become available after the time d. The pause varies at
+// random, so that no client is always the last one.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)

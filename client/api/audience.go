@@ -25,8 +25,8 @@ type AudienceQuery struct {
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample selects a fixed share of the users; see the documentation of the API. A Sample has either Percent, or From
-// and To, which give a range on the salt's scale. Ranges that do not overlap share no user.
+// Sample selects a fixed share of the users; see the documentation of the API. A Sample has either Percent, or From and
+// To, which give a range on the salt's scale. Ranges that do not overlap have no common user.
 type Sample struct {
 	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
@@ -43,7 +43,7 @@ type Part struct {
 // MaxParts is the maximum number of parts of an audience.
 const MaxParts = 10_000
 
-// AudienceTaken describes the users that a call with an audience selected.
+// AudienceTaken describes the users whom a call with an audience selected.
 type AudienceTaken struct {
 	// generation of the names; an instance keeps it for an hour after the last call to this instance that used it
 	Generation string `json:"generation"`
@@ -111,7 +111,7 @@ type Forecast struct {
 	Used []LimitUse `json:"used,omitempty"`
 }
 
-// LimitUse counts the users of a segment by the sends that count for one of its limits now.
+// LimitUse groups the users of a segment by the number of their sends that now count for one limit.
 type LimitUse struct {
 	Segment string    `json:"segment"` // NoSegment for users without a segment
 	Limit   string    `json:"limit"`
@@ -119,7 +119,7 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep is the number of users with at least Sends sends that count, and fewer than in the next step.
+// UseStep is the number of users with at least Sends counted sends, and fewer than in the next step.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

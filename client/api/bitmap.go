@@ -12,7 +12,7 @@ import (
 // format.
 type Bitmap struct{ *roaring.Bitmap }
 
-// MarshalText encodes the bitmap; nil stands for the empty set.
+// MarshalText encodes the bitmap; nil means the empty set.
 func (b Bitmap) MarshalText() ([]byte, error) {
 	raw, err := b.OrEmpty().ToBytes()
 	if err != nil {

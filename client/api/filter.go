@@ -99,7 +99,7 @@ type Denial struct {
 	RetryAt *time.Time `json:"retry_at"`
 }
 
-// Denial.Limit and the counts of denied users use these names when something other than a limit denies.
+// Denial.Limit and the counts of denied users use these names for denials by other rules than limits.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing
@@ -230,7 +230,7 @@ func (s *Summary) Add(batch *Summary) {
 	}
 }
 
-// addCounts adds counts by name. A nil sum stays nil when there is nothing to add.
+// addCounts adds counts by name. A nil sum stays nil if there are no counts to add.
 func addCounts(sum *map[string]int, more map[string]int) {
 	for name, users := range more {
 		if *sum == nil {

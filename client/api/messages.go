@@ -103,8 +103,8 @@ type ReleaseMessageRequest struct {
 	Channel string `json:"channel,omitempty"` // "": all
 }
 
-// ReleasedMessage is the answer to a release of a message. ReleasedMessage counts the results for the sends that the
-// audit holds.
+// ReleasedMessage is the answer to a release of a message. ReleasedMessage counts the results of the release, for the
+// sends in the audit.
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`

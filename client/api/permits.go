@@ -55,7 +55,8 @@ type Permits struct {
 }
 
 // UsableFor returns how long after its slot a permit may be used: a second, or the shortest window that the answer
-// names, if that is shorter. Other senders have received permits since, so older permits must be dropped.
+// names, if that is shorter. Older permits must be dropped, because other senders have received permits in the
+// meantime.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {
@@ -67,8 +68,8 @@ func (p *Permits) UsableFor() time.Duration {
 }
 
 // Slot is a run of permits with regular times. A sender may use the first permit after WaitMS, and each further permit
-// EveryMS after the previous one. Waits count from the moment the client reads the answer, which is never too early.
-// The age of a permit counts from the moment the client sent the call.
+// EveryMS after the previous one. Waits count from the moment when the client reads the answer, so that no send starts
+// too early. The age of a permit counts from the moment the client sent the call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once
@@ -124,7 +125,7 @@ type PacerLimitUse struct {
 	Window string `json:"window"`
 }
 
-// PacerShare is a part of a pacer that is kept for the calls of the share.
+// PacerShare is a part of a pacer that is reserved for the calls of the share.
 type PacerShare struct {
 	Name    string `json:"name"`
 	Percent int    `json:"percent"`

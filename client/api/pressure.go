@@ -41,11 +41,11 @@ const (
 	PressureNamespace = "namespace"
 )
 
-// PressureMost is the largest number of messages that PressureSpread.Got counts apart.
+// PressureMost is the largest number of messages with a separate count in PressureSpread.Got.
 const PressureMost = 20
 
-// PressurePeople says how many people of a segment got how many messages, or how many people got how many messages on a
-// channel or of a namespace.
+// PressurePeople counts people by their number of messages: the people of a segment, or all people with messages on a
+// channel or in a namespace.
 type PressurePeople struct {
 	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
 	Name string `json:"name"` // NoSegment for users in no segment; "" for no channel or no namespace
@@ -55,7 +55,7 @@ type PressurePeople struct {
 	Weeks []PressureSpread `json:"weeks"`
 }
 
-// PressureSpread says how many people got how many messages in a week.
+// PressureSpread counts people by their number of messages in a week.
 type PressureSpread struct {
 	Messages int64 `json:"messages"` // number of messages, without released ones
 	// None is the number of people who got no message: users in a segment. Left out: unknown.
@@ -91,7 +91,7 @@ type PressureUsers struct {
 	UserIDs     []string `json:"user_ids,omitzero"`      // other ids
 }
 
-// PressureCampaign is a message on a channel with its messages to people, by week. For a key with a namespace, the
+// PressureCampaign is a message on a channel, with the number of its sends by week. For a key with a namespace, the
 // campaigns of each other namespace are one row without a message id.
 type PressureCampaign struct {
 	PressureMessage
@@ -108,16 +108,16 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the users whom a limit above 0 held back from it: in how many calls it did so does
-// not count. TakenBy says which campaigns had sent to these users within the window of the limit.
+// PressureHeld is a campaign with the number of users whom a limit above 0 held back from it. A user counts once, for
+// any number of calls. TakenBy lists the campaigns that had sent to these users within the window of the limit.
 type PressureHeld struct {
 	PressureMessage
 	Users   int64           `json:"users"`
 	TakenBy []PressureTaken `json:"taken_by"` // by users, descending
 }
 
-// PressureTaken is the number of users who had been sent a campaign, and so were held back from another one. A user
-// may have been sent several.
+// PressureTaken is the number of users who had received one campaign, and were therefore held back from another one. A
+// user may have been sent several.
 type PressureTaken struct {
 	PressureMessage
 	Users int64 `json:"users"`

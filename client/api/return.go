@@ -18,8 +18,8 @@ type PermitsReturned struct {
 	Pacers     []PacerReturned `json:"pacers"` // in the order of the request
 }
 
-// PacerReturned tells how many slots a pacer has again. They are fewer than the returned permits when the pacer was
-// reset since, or when its log cannot lose them: the others count until they pass.
+// PacerReturned is the number of slots that a pacer has again. It is below the number of returned permits if the pacer
+// was reset in the meantime, or if its log cannot remove some slots. Those slots count until they pass.
 type PacerReturned struct {
 	Name     string `json:"name"`
 	Returned int    `json:"returned"`

@@ -20,8 +20,8 @@ type SetChange struct {
 	// Add and Remove. MemberChangeOfID.Image is one.
 	AddImages    []string `json:"add_images,omitempty"`
 	RemoveImages []string `json:"remove_images,omitempty"`
-	// At is the time when the persons said so. Nil: the time of the call. A later change of a user stands against an
-	// earlier one, whatever the order of the calls.
+	// At is the time when the users asked for the change. Nil: the time of the call. A later change of a user takes
+	// precedence over an earlier one, whatever the order of the calls.
 	At *time.Time `json:"at,omitempty"`
 }
 
@@ -44,13 +44,14 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the answer of GET /v1/sets: the sets of the generation in use, and the sets that exist only by calls.
+// Sets is the answer of GET /v1/sets: the sets of the generation in use, and the sets that consist only of live
+// changes.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names
 }
 
-// SetInfo describes a set: the part that a build made, and the live changes that calls made since.
+// SetInfo describes a set: the users from the build, and the live changes that later calls made.
 type SetInfo struct {
 	Name       string     `json:"name"`
 	Users      *uint64    `json:"users,omitempty"` // users in the generation; nil: the generation lacks the set
@@ -109,7 +110,8 @@ type SetMemberStrings struct {
 
 // MemberChangeOfID is MemberChange in a deployment whose ids are uint64, uuid or text.
 type MemberChangeOfID struct {
-	// UserID is the canonical id. "": the generation in use does not lead back to the id; Image names the user.
+	// UserID is the canonical id. "" means that the generation in use does not contain the id; Image then names the
+	// user.
 	UserID string `json:"user_id,omitempty"`
 	// Image is the image of the id in 16 hexadecimal digits, by which the store knows the user; "" with UserID.
 	Image      string    `json:"image,omitempty"`

@@ -132,8 +132,8 @@ type DecisionsOfID struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// DecidedIDs is DecidedUsers where ids are not dense. An id that the generation in use does not contain is given as
-// "image:" with the 16 hexadecimal digits of its image. The lists share no user.
+// DecidedIDs is DecidedUsers in a deployment whose ids are not dense. An id that the generation in use does not contain
+// appears as "image:" with the 16 hexadecimal digits of its image. The lists share no user.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

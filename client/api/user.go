@@ -17,8 +17,8 @@ type Explanation struct {
 	// the user's time zone, or the configured default; "": no rule uses it
 	Timezone   string        `json:"timezone,omitempty"`
 	Suppressed []Suppression `json:"suppressed,omitempty"` // suppressions that apply to the user
-	// Live lists the live changes that decide whether the user is in a set. A change of a call stands against the
-	// build.
+	// Live lists the live changes that decide whether the user is in a set. A change of a call takes precedence over
+	// the build.
 	Live    []LiveMembership `json:"live,omitempty"`
 	Holdout *Holdout         `json:"holdout,omitempty"` // set when the user belongs to the control group
 	Quiet   []QuietStanding  `json:"quiet,omitempty"`   // quiet hours that apply to the user

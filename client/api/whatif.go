@@ -65,7 +65,7 @@ type WhatIf struct {
 	Users  WhatIfUsers    `json:"users"`
 }
 
-// WhatIfRow holds the decisions that are counted under a name.
+// WhatIfRow holds the counts for a name, such as a segment.
 type WhatIfRow struct {
 	Name      string       `json:"name"`
 	Namespace string       `json:"namespace,omitempty"` // of a campaign

@@ -15,7 +15,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// audience is the users of a command: the users in a file, or those of an expression that the service evaluates.
+// audience selects the users of a command: the users in a file, or the users of an expression that the service
+// evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
@@ -23,7 +24,7 @@ type audience struct {
 	idFile
 }
 
-// check rejects arguments that name no audience or two of them.
+// check rejects arguments that name no audience, or more than one.
 func (a *audience) check() error {
 	switch {
 	case a.File == "" && a.Expression == "":
@@ -61,7 +62,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// pinned returns the flag with which a later run has the same users as this run.
+// pinned returns the flag that makes a later run select the same users as this run.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -101,7 +102,7 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 	return users, err
 }
 
-// ofFile is the error for flags about a file if the audience is no file.
+// ofFile is the error for flags about a file if the audience is not a file.
 const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
 
 // idFile holds the flags for reading a file of user ids.
@@ -159,7 +160,7 @@ func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 	}
 }
 
-// unread distinguishes a faulty audience from a failure to read it.
+// unread distinguishes an invalid audience from a failure to read it.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

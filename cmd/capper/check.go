@@ -146,7 +146,7 @@ func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	return strings.Join(names, " and ")
 }
 
-// describeWithheld returns lines about rules that deny users whatever they have received, and about the named
+// describeWithheld returns lines about rules that deny users regardless of earlier sends, and about the named
 // audiences.
 func describeWithheld(cfg *config.Config) (lines []string) {
 	p := cfg.Policy
@@ -206,7 +206,7 @@ func describeNoChannel(p *capping.Policy) string {
 	return "calls without a channel: allowed (require_channel), past " + strings.Join(passed, ", ")
 }
 
-// describeExempt returns which keys may make calls with enforce false, and which rules these calls ignore.
+// describeExempt describes the keys that may make calls with enforce false, and the rules that these calls ignore.
 func describeExempt(cfg *config.Config) string {
 	const of = "exempt sends (enforce: false): "
 	var from []string
@@ -238,7 +238,7 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard returns which losses keep a generation out of use, and the highest age of a set.
+// describeGuard describes the losses for which the service refuses a generation, and the highest age of a set.
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {
@@ -257,7 +257,7 @@ func sendsOn(policy *capping.Policy, set capping.ChannelSet) string {
 	return "all sends"
 }
 
-// describeClients returns the clients that may ask for a pacer, or "" when no client is bound to pacers.
+// describeClients returns the clients that may use a pacer, or "" if no client is bound to pacers.
 func describeClients(rules *gate.Rules, pacer string) string {
 	if len(rules.Pacers) == 0 {
 		return ""

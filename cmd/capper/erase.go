@@ -66,8 +66,8 @@ type target struct {
 	erase func() error
 }
 
-// targets returns the users to erase. If the service does not answer, the numbers among the ids are dense, so that the
-// attempt to erase them reports the failure; a number has the same path with ids of every kind.
+// targets returns the users to erase. If the service does not answer, the command treats numbers as dense ids, so that
+// the attempt to erase them reports the failure. The path of a number is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {

@@ -147,7 +147,7 @@ func suppresses(e *api.Explanation, set string) bool {
 	return slices.ContainsFunc(e.Suppressed, func(s api.Suppression) bool { return s.Set == set })
 }
 
-// liveText returns since when a call has put the user into the set, or "" when the build has the user.
+// liveText returns the time at which a call added the user to the set, or "" if the build contains the user.
 func liveText(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {

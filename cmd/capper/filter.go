@@ -126,7 +126,7 @@ func (c *filterCommand) unwritten(err error) error {
 		c.MessageID))
 }
 
-// interrupted adds advice to the error of a run that ended early: the same command again, if that helps.
+// interrupted adds advice to the error of a run that ended early: to run the same command again, if that helps.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request gets the same answer
@@ -190,7 +190,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// waiting prints the number of users for whom the command waits, and the reason.
+// waiting prints the number of users that the command retries, and the reason.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))

@@ -23,7 +23,7 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message, for --all with an API key without a namespace. Default: none."`
 }
 
-// Run releases recorded sends of messages that were not delivered. A repeated release changes nothing.
+// Run releases the recorded sends of messages that were not delivered. A repeated release changes nothing.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -60,7 +60,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// release shows the progress of the calls, which give each of their answers to add, and prints the sum.
+// release runs the calls, shows their progress, and prints the sum of their answers. The calls pass each answer to add.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -105,7 +105,8 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// The sizes of a release of ids that are not dense: users of a call, and calls at one time.
+// The release of ids that are not dense has these sizes: the number of users in a call, and the number of concurrent
+// calls.
 const releaseBatch, releaseCalls = 100_000, 4
 
 // ids returns the users in a file whose ids are not dense.
@@ -123,7 +124,7 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// request returns the release request of an expression, or of dense ids in a file, and its number of users.
+// request returns the release request for an expression or for dense ids in a file, and its number of users.
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}

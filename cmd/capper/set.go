@@ -37,7 +37,7 @@ type setChange struct {
 	when time.Time
 }
 
-// Validate rejects missing users, users that are given twice, and a time that is none.
+// Validate rejects missing users, users from two sources, and an invalid time.
 func (c *setChange) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -106,10 +106,10 @@ func (c *setChange) existing() string {
 	return ""
 }
 
-// stdin is the file name that stands for standard input.
+// stdin is the file name that means standard input.
 const stdin = "-"
 
-// given returns the users of the arguments, or the error of the first argument that is no id.
+// given returns the users of the arguments, or an error for the first argument that is not an id.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])
@@ -125,7 +125,7 @@ func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	return users, nil
 }
 
-// neither returns the error for an only argument that is neither an id nor an existing file.
+// neither returns the error for a single argument that is not an id and not an existing file.
 func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	if scheme.Kind() == ids.Dense {
 		return fmt.Errorf("users: %q is neither a user id from 0 to 4294967295 nor an existing file", c.Users[0])

@@ -43,7 +43,7 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// printStatus prints the state. The kind is that of ids which are not dense, or "".
+// printStatus prints the state. kind is the kind of ids that are not dense, or "" for dense ids.
 func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	ready := "ready"
 	if !s.Ready {
@@ -84,7 +84,7 @@ func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// guardedRows returns table rows with the sets whose losses keep a generation out of use.
+// guardedRows returns table rows with the guarded sets, whose losses can keep a generation out of use.
 func guardedRows(s *api.Status) (rows [][]any) {
 	if r := s.Segments.Refused; r != nil {
 		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,

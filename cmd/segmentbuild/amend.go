@@ -149,7 +149,7 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 	return p, nil
 }
 
-// mayRepeat reports that an amend may follow whatever another process has published.
+// mayRepeat returns true, because an amend may be repeated after any publish by another process.
 func (a *amendment) mayRepeat(context.Context, objects.Source, *publish.LiveState, *publish.LiveState) (bool, error) {
 	return true, nil
 }

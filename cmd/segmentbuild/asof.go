@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// printAsOf prints for which times the sets of a generation speak. Older generations have no times.
+// printAsOf prints the as_of of the sets of a generation. Older generations have no times.
 func printAsOf(w io.Writer, m *segments.Manifest) error {
 	if !slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }) {
 		return nil
@@ -27,7 +27,7 @@ func printAsOf(w io.Writer, m *segments.Manifest) error {
 	return lines.print(w)
 }
 
-// asOfChange describes a set for which two generations have different times.
+// asOfChange describes a set whose as_of differs between two generations.
 type asOfChange struct {
 	Set    string    `json:"set"`
 	Before time.Time `json:"before,omitzero"`
@@ -55,7 +55,7 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// grouped collects names of sets under texts, in the order of the first name of each text.
+// grouped groups names of sets by text, in the order in which the texts first appeared.
 type grouped struct {
 	texts []string
 	names map[string][]string
@@ -82,7 +82,7 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// folded replaces several sets of one folder by the folder: country/* (3 sets).
+// folded replaces several sets of one folder by one entry: country/* (3 sets).
 func folded(names []string) (list []string) {
 	in := map[string]int{}
 	for _, name := range names {

@@ -34,7 +34,7 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow returns the sets that only grow, each with the share of users that it may lose.
+// onlyGrow returns the sets that only grow, each with the share of users who may leave it.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
@@ -52,7 +52,7 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// override replaces the plan's bounds from the build file by those of the flags.
+// override replaces the plan's bounds from the build file by the bounds of the flags.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
 	if f.MaxUnassigned != nil {
@@ -87,8 +87,8 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused adds advice on how to publish despite the rejection. refused does not mention --force if every reason names
-// its own flag, because that flag permits less than --force.
+// refused adds advice on how to publish despite the rejection. refused does not mention --force if every reason names a
+// flag of its own, because such a flag permits less than --force.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

@@ -35,7 +35,7 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 }
 
 // noteIDs adds warnings about ids that are nearly the same, and about ids that share a log. published has the ids of
-// the generation, which may be more than those of the result.
+// the generation, which may contain more ids than the result.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
@@ -56,7 +56,7 @@ func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidat
 	r.Warnings = slices.Clone(r.idWarnings)
 }
 
-// isIDsError reports whether ids of another kind or key are the reason of an error.
+// isIDsError reports whether another kind or key of ids caused an error.
 func isIDsError(err error) bool {
 	var wrong *segments.IDsError
 	return errors.As(err, &wrong)

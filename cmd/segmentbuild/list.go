@@ -24,7 +24,7 @@ type at struct {
 	Place place  `embed:""`
 }
 
-// wrongPlace is the advice for a location without any generation.
+// wrongPlace is the advice for a location without generations.
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -142,7 +142,7 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState prints the time of the last complete build, a hold, and the times for which the live sets speak.
+// printState prints the time of the last complete build, a hold, and the as_of of the live sets.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {

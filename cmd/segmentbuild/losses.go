@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds warnings about users who leave sets, however few they are. A service sends to users who leave a
-// suppression set.
+// noteLosses adds a warning for every set that users leave, even for a single user. A service sends to users who leave
+// a suppression set.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -89,8 +89,8 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// told reports whether the end of a set needs its own warning, because services may need the set. An accepted end of
-// a time zone needs none, because services do not reject it.
+// told reports whether the removal of a set needs a separate warning, because services may need the set. An accepted
+// removal of a time zone needs no warning, because services do not reject it.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {
 		return l.live != "" && !l.passes(c)
@@ -126,8 +126,8 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// zones returns a warning about users who lose their time zone, if services reject that loss. The end of a whole zone
-// already has its own warning.
+// zones returns a warning about users who lose their time zone, if services reject that loss. The removal of a whole
+// zone already has a separate warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -143,7 +143,7 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder returns one warning for the sets of a folder. folder names the set that loses most users.
+// folder returns one warning for all sets of a folder. It names the set that loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {

@@ -81,7 +81,7 @@ func (f *found) has(id string) (bool, error) {
 	return known && f.users.Contains(number), nil
 }
 
-// jsonID returns an id in reports: a number if ids are dense, else a string.
+// jsonID returns an id for reports: a number if ids are dense, or else a string.
 func (f *found) jsonID(text []byte) json.RawMessage {
 	if f.generation.Scheme == nil {
 		return text
@@ -93,7 +93,8 @@ func (f *found) jsonID(text []byte) json.RawMessage {
 	return raw
 }
 
-// listedNames is the most names that an error lists. Of more names it lists the most similar one.
+// listedNames is the most names that an error lists. If there are more names, the error shows only the most similar
+// one.
 const listedNames = 10
 
 // unknown returns the error for a name that the generation does not have.

@@ -68,7 +68,7 @@ type publication struct {
 	held      error // the hold that was on when the work began
 }
 
-// content is the part in which a build and an amend differ.
+// content is the part of a publish that differs between a build and an amend.
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
 	// propose returns the content over base. It may be called again with another base. The base of the proposal has the
@@ -90,7 +90,8 @@ func (p *publication) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// publish publishes the content, and repeats this over the result of another process where that loses nothing.
+// publish publishes the content. If another process has published meanwhile, it tries again over that result, if this
+// loses no change.
 func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
 	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
 		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
@@ -211,7 +212,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	return &partlyError{why}
 }
 
-// partlyError reports that only the sets that grew were published.
+// partlyError reports that the build published only the sets that grew.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {

@@ -23,7 +23,7 @@ func (a *audiences) take(cfg *config.Config) {
 	a.latest.Store(&next)
 }
 
-// of returns the expressions that belong to a policy that is or recently was current.
+// of returns the expressions that belong to the current policy, or to a recent one.
 func (a *audiences) of(policy *capping.Policy) *audience.Named {
 	latest := a.latest.Load()
 	if latest[1].Policy == policy {

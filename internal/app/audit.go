@@ -35,7 +35,7 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	return nil
 }
 
-// grants reads the audit's record of sends: those of all instances, including the latest ones of this instance.
+// grants reads the sends of all instances from the audit, including the latest sends of this instance.
 type grants struct {
 	*archive.Archive
 	journal *journal.Journal

@@ -130,7 +130,7 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 }
 
 // lostZones returns an error for time zones that a new policy needs, that an earlier generation had, and that the
-// current generation lacks. Without this check, the users of such a zone would follow another clock.
+// current generation lacks. Without this check, the service would apply another time zone to these users.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {

@@ -30,7 +30,7 @@ type lists struct {
 	seen []sighting
 }
 
-// sighting holds the as-of instants of a generation that was in use, by set.
+// sighting holds, by set, the as-of instants of a generation that was in use.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
@@ -73,8 +73,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled returns the users whom calls have added to a set after the time before and up to the time next. Before the
-// store is open nothing is known.
+// overruled returns the users whom calls added to a set after the time before and up to the time next. It returns none
+// before the store is open.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil
@@ -105,10 +105,10 @@ func newLists(cfg *config.Config) *lists {
 	return l
 }
 
-// take applies the sets of a configuration.
+// take applies the rules for sets in a configuration.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
-// isLive reports whether the configuration says that only calls may make a set.
+// isLive reports whether the configuration allows the set to exist without a build.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
 // on returns a generation without live changes, to find out which sets it lacks.
@@ -136,7 +136,7 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next returns the generation with the latest changes. It takes over the views of before, or nil.
+// next returns the generation with the latest changes. It reuses the views of before, which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -256,7 +256,7 @@ func (l *lists) merge() {
 	}
 }
 
-// announce reports to the other instances up to which changes the generation in use contains each changed set.
+// announce reports to the other instances the as-of instants of the changed sets in the generation in use.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -288,8 +288,8 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns the earliest as-of instant of each set during the last freeAfter. It returns nil if it knows a
-// shorter time.
+// contained returns the earliest as-of instant of each set during the last freeAfter. It returns nil if its records do
+// not cover that time.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {
@@ -312,7 +312,7 @@ func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.I
 	return least
 }
 
-// nearlyFull describes the sets whose live changes come near their bound.
+// nearlyFull describes the sets whose number of live changes is close to the bound.
 func (l *lists) nearlyFull() (list []string) {
 	if l.store == nil {
 		return nil

@@ -44,8 +44,8 @@ type measuredMerger struct {
 
 // Store returns a store whose calls are counted and timed in capper_store_calls_total and capper_store_call_seconds,
 // with its state in capper_store_state. These metrics are the same for every kind of store, and the argument kind is
-// their label. Metrics of a single kind of store belong to that store. Without a registerer, Store returns the store
-// unchanged.
+// their label. A metric that only one kind of store has is in the package of that store. Without a registerer, Store
+// returns the store unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil

@@ -32,7 +32,7 @@ func (s *Service) require(m *segments.Manifest) error {
 	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }
 
-// needs returns the current policy, or the future one before the capper exists.
+// needs returns the current policy. Before the capper exists, it returns the policy that the capper will have.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
 		return s.config.Policy

@@ -15,7 +15,7 @@ var states = []string{"ok", "degraded", "down"}
 // healthTimeout limits the time for which a scrape waits for the store.
 const healthTimeout = time.Second
 
-// state is a metric collector for the state of a store: one series for each state, of which exactly one is 1.
+// state is a metric collector for the state of a store. It has one series for each state, and exactly one series is 1.
 type state struct {
 	store capping.Store
 	desc  *prometheus.Desc

@@ -10,8 +10,8 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed records until when sets were suppressed that reloads removed from suppression. The record is local to
-// this process; after a start, earlier configurations are unknown.
+// unsuppressed records the sets that reloads removed from suppression, with the time of the removal. The record is
+// local to this process; after a start, earlier configurations are unknown.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by set
@@ -31,7 +31,8 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// problems describes the lost suppression for the service's status while the configuration acknowledges the loss.
+// problems describes the removed sets for the service's status, while the configuration still lists them as no longer
+// suppressed.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

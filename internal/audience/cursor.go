@@ -25,7 +25,7 @@ var ErrOtherQuery = errors.New(
 // is opaque to its caller.
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
-// Layout of a cursor: version, query hash, last user, generation, and a hash of all of these that
+// A cursor consists of the version, the hash of the query, the last user, the generation, and a hash of all these that
 // detects damage. The bytes are encoded in base64 for URLs.
 const (
 	cursorVersion = 1
@@ -64,8 +64,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash returns a hash of a query's expression, sample and part. The start and the length of the
-// page are not included.
+// queryHash returns a hash of a query's expression, sample and part. The hash does not include the start and the length
+// of the page.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {

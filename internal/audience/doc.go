@@ -3,13 +3,12 @@
 //
 // # Vocabulary
 //
-// An expression consists of names, operators and parentheses. A name stands for a segment, a set, or
-// a named expression of the configuration; all and default are built in. An audience is the users
-// that an expression selects in one generation. The number of a user is the dense id, or for other ids
-// the rank of the id in the dictionary of the generation. A block is 65,536 neighbouring numbers. A
-// sample is a deterministic share of all users, by their ids and not by their numbers. A part is one
-// of several slices of an audience that share no user. A page is a limited number of users of a
-// slice, in ascending order. A cursor is the text with which a caller requests the next page.
+// An expression consists of names, operators and parentheses. A name stands for a segment, a set, or a named expression
+// of the configuration; all and default are built in. An audience is the users that an expression selects in one
+// generation. The number of a user is the dense id, or for other ids the rank of the id in the dictionary of the
+// generation. A block is 65,536 neighbouring numbers. A sample is a deterministic share of all users, by their ids and
+// not by their numbers. A part is one of several disjoint slices of an audience. A page is a limited number of users of
+// a slice, in ascending order. A cursor is the text with which a caller requests the next page.
 //
 // # The language
 //
@@ -34,12 +33,11 @@
 //
 // # Slices
 //
-// Part i of n of an audience of u users contains the users with the ranks i·u/n to (i+1)·u/n, in the
-// order of their numbers. Parts are cut before the sample is taken. Parts therefore share no user,
-// together contain the whole audience, and do not depend on the sample. A page continues after the
-// last number of the previous page. A cursor contains the generation and a hash of the expression, the
-// sample and the part. A cursor is rejected if the query differs, or if the configuration has changed
-// the meaning of a name in the expression.
+// Part i of n of an audience of u users contains the users with the ranks i·u/n to (i+1)·u/n, in the order of their
+// numbers. Parts are cut before the sample is taken. Parts are therefore disjoint, together contain the whole audience,
+// and do not depend on the sample. A page continues after the last number of the previous page. A cursor contains the
+// generation and a hash of the expression, the sample and the part. A cursor is rejected if the query differs, or if
+// the configuration has changed the meaning of a name in the expression.
 //
 // # Files
 //

@@ -84,7 +84,7 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 	return w[0].Without(&w[1])
 }
 
-// desk holds the buffers with which one goroutine evaluates blocks.
+// desk holds the buffers that one goroutine uses to evaluate blocks.
 type desk struct {
 	words []bitmap.Words // one buffer per block; the first holds the result
 	ids   []uint32       // the ids of the block, where they are checked one by one
@@ -92,8 +92,8 @@ type desk struct {
 	marks []uint8
 }
 
-// keep removes from the first buffer all users who are not in the sample. A sample is one of users, so that it is the
-// same in every generation; the bitmaps of the generation hold numbers.
+// keep removes from the first buffer all users who are not in the sample. A sample selects users by their ids, so that
+// it is the same in every generation. The bitmaps of the generation hold numbers.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)

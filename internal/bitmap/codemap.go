@@ -109,9 +109,9 @@ func pick(w []uint64, bit uint32) uint8 {
 	return uint8(code)
 }
 
-// pick3 is the version of pick for 3 planes, which hold 4 to 7 segments. The loop is unrolled so that
-// the compiler inlines the function, which halves the time of a lookup. Calling pick3 twice serves 32
-// to 63 segments, a range that covers the number of time zones.
+// pick3 is the version of pick for 3 planes, which hold 4 to 7 segments. The loop is unrolled so that the compiler
+// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments, which includes
+// the usual number of time zones.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// layOut chooses the kind of each block from the cardinalities alone and allocates its memory.
+// layOut chooses the kind of each block only from the cardinalities, and allocates its memory.
 func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	counts := make([]int, maxContainers) // ids per block; ids in several bitmaps count several times
 	full := make([]uint8, maxContainers) // the code of the block, if its first bitmap holds every id
@@ -98,8 +98,8 @@ func (m *CodeMap) fillSparse(out []byte, found []coded) {
 	binary.LittleEndian.PutUint16(out[2*256:], uint16(n))
 }
 
-// takeArray assigns the code to those ids of an array that have no code yet. Unlike takeWords,
-// takeArray builds no bitset, because most containers of a sparse block are arrays.
+// takeArray assigns the code to the ids of an array that have no code yet. Unlike takeWords, takeArray builds no
+// bitset, because most containers of a sparse block are arrays.
 func takeArray(data []byte, code uint8, taken *words, codes *[containerIDs]uint8) {
 	for i := 0; i+1 < len(data); i += 2 {
 		id := binary.LittleEndian.Uint16(data[i:])

@@ -124,10 +124,9 @@ func (p place) has(raw []byte, low uint16) uint8 {
 // window is the number of neighbouring array elements that are compared at once, in words of four.
 const window = 32
 
-// arrayHas searches an array container. If ids are spread evenly, the position of an id can be guessed
-// from its value, up to an error of the square root of the number of ids. A second guess, which uses
-// the element found by the first, hits the right window of 32 elements. For other arrays the window
-// turns out to be wrong, and a binary search follows.
+// arrayHas searches an array container. If ids are spread evenly, the position of an id can be guessed from its value,
+// up to an error of the square root of the number of ids. A second guess, which uses the element found by the first,
+// hits the right window of 32 elements. For other arrays the window may be wrong, and then a binary search follows.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {

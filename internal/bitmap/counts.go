@@ -13,8 +13,8 @@ type Counts struct{ planes []*words }
 // ids.
 const fewIDs = 400
 
-// AddAt adds 1 to the numbers of the ids in the i-th block of b that has an id. AddAt reads the block once for all
-// counts.
+// AddAt adds 1 to the numbers of the ids in the i-th block of b that has an id. AddAt reads the block only once for all
+// the given counts.
 func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	c := &b.containers[i]
 	if c.kind == arrayKind && c.card <= fewIDs {
@@ -103,7 +103,7 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// split counts the ids of a word, whose numbers have the bits of n above bit k.
+// split counts the ids of a word. Their numbers agree with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:

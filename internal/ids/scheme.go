@@ -176,7 +176,7 @@ func (s *Scheme) mustPack() {
 	}
 }
 
-// ErrNoWayBack says that an image does not lead back to its id: the kind is text, or a test narrowed the scheme.
+// ErrNoWayBack reports that an image cannot be converted to its id: the kind is text, or a test narrowed the scheme.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image")
 
 // Back appends the canonical text of the id that has an image and a rest. The rest counts for uuid alone. The error is

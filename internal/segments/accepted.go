@@ -23,9 +23,9 @@ const (
 	MaxAcceptedReason = 1024
 )
 
-// Accepted records that the publisher approved one change of a set or segment by name. A reader that
-// lacks the bitmap of FromSHA256 follows a chain of acceptances: the ToSHA256 of each one is the
-// FromSHA256 of a later one.
+// Accepted records that the publisher approved one named change of a set or segment. If a reader does not have the
+// bitmap of FromSHA256, it follows a chain of acceptances, in which the ToSHA256 of each acceptance is the FromSHA256
+// of a later one.
 type Accepted struct {
 	// Set or Segment is the name of the set or segment; the other field is empty.
 	Set     string `json:"set,omitempty"`
@@ -95,8 +95,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the acceptances of m that a manifest created at a later time repeats: the
-// newest, at most MaxAccepted minus room, and none older than MaxAcceptedAge.
+// CarriedAccepted returns the acceptances of m that a later manifest repeats. These are the newest ones, at most
+// MaxAccepted minus room, and none older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

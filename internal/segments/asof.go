@@ -32,9 +32,9 @@ func (s *Set) checkAsOf(created time.Time) error {
 	return nil
 }
 
-// AsOf returns the time for which a set speaks: its users contain every change by call up to this time.
-// The result is the zero time if the generation lacks the set or does not know the time. AsOf differs
-// from Refresher.AsOf, which returns when a build last confirmed the users.
+// AsOf returns the time up to which a set is complete: its users contain every change by call up to this time. The
+// result is the zero time if the generation lacks the set or does not know the time. AsOf differs from Refresher.AsOf,
+// which returns when a build last confirmed the users.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
 // AsOf is Snapshot.AsOf.

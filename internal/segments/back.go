@@ -16,8 +16,8 @@ import (
 	"capper/internal/objects"
 )
 
-// BackFile describes the optional file that leads from the numbers of a layer back to ids: the rests of UUIDs, or the
-// texts. Ids of the kind uint64 come back from their images.
+// BackFile describes the optional file that converts the numbers of a layer to ids. It holds the rests of UUIDs, or the
+// texts. Ids of the kind uint64 need no file, because they follow from their images.
 type BackFile struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
@@ -30,7 +30,7 @@ const (
 	textsSuffix = ".texts"
 )
 
-// BackKey returns the object key of the way back with this SHA-256, for a kind of ids.
+// BackKey returns the object key of the Back file with this SHA-256, for a kind of ids.
 func BackKey(kind ids.Kind, sha256 string) string {
 	if kind == ids.Text {
 		return DictionariesPrefix + sha256 + textsSuffix
@@ -38,7 +38,7 @@ func BackKey(kind ids.Kind, sha256 string) string {
 	return DictionariesPrefix + sha256 + restsSuffix
 }
 
-// IsBackKey reports whether a key has the form of the key of a way back.
+// IsBackKey reports whether a key has the form of the key of a Back file.
 func IsBackKey(key string) bool {
 	for _, suffix := range []string{restsSuffix, textsSuffix} {
 		sum, ok := strings.CutSuffix(strings.TrimPrefix(key, DictionariesPrefix), suffix)
@@ -64,8 +64,8 @@ func (f *BackFile) check(kind ids.Kind) error {
 	return nil
 }
 
-// Back is a checked way back from numbers to ids. A Back may share the memory of a mapped file, which stays mapped
-// while the Back is reachable.
+// Back converts numbers to ids; its file has been checked. A Back may share the memory of a mapped file, which stays
+// mapped while the Back is reachable.
 type Back struct {
 	raw    []byte
 	sha256 string
@@ -74,7 +74,7 @@ type Back struct {
 	texts  *dictionary.Texts // of text
 }
 
-// NewBack returns the way back in a file's bytes, for a kind of ids. The caller must not change raw.
+// NewBack returns the Back in a file's bytes, for a kind of ids. The caller must not change raw.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -109,7 +109,7 @@ func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	return b.rests.Rest(number), nil
 }
 
-// describe returns the manifest entry of the way back; nil for none.
+// describe returns the manifest entry of a Back, or nil for a nil Back.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
 		return nil
@@ -139,7 +139,7 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	return b, nil
 }
 
-// back returns the description of the manifest's way back, or nil.
+// back returns the manifest's description of the Back file, or nil.
 func (m *Manifest) back() *BackFile {
 	if m.IDs == nil {
 		return nil
@@ -147,7 +147,7 @@ func (m *Manifest) back() *BackFile {
 	return m.IDs.Dictionary[0].Back
 }
 
-// ReadBack reads and checks the way back of a manifest, or returns nil if it has none.
+// ReadBack reads and checks the Back of a manifest, or returns nil if the manifest has none.
 func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -163,7 +163,8 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
-// readBackOver is ReadBack, but takes the way back from a generation in memory that has it. known may be nil.
+// readBackOver does the same as ReadBack, but uses the Back of a generation in memory if it is the same. known may be
+// nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -171,7 +172,7 @@ func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *
 	return m.ReadBack(ctx, src)
 }
 
-// readBack reads the way back of the generation; see readBackOver.
+// readBack reads the Back of the generation; see readBackOver.
 func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Generation) (err error) {
 	if g.Back, err = g.Manifest.readBackOver(ctx, src, known); err != nil {
 		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
@@ -179,7 +180,7 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 	return nil
 }
 
-// names returns the way back of the generation, which may be read now; nil if there is none.
+// names returns the Back of the generation, and reads it first if necessary. It returns nil if there is none.
 func (g *Generation) names() (*Back, error) {
 	if g.Back == nil && g.lazyBack != nil {
 		return g.lazyBack()
@@ -187,7 +188,7 @@ func (g *Generation) names() (*Back, error) {
 	return g.Back, nil
 }
 
-// ErrNoNames says that a generation does not lead from numbers back to ids, because it was built with --no-names.
+// ErrNoNames reports that a generation cannot convert numbers to ids, because it was built with --no-names.
 var ErrNoNames = errors.New("the generation does not contain its ids: it was built with --no-names")
 
 // HasNames reports whether Back works.
@@ -203,8 +204,8 @@ func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	return dst, err
 }
 
-// Name appends the canonical text of a user's id. If the snapshot does not lead back to the id, Name appends
-// image:<16 hexadecimal digits>.
+// Name appends the canonical text of a user's id. If the snapshot does not contain the id, Name appends image:<16
+// hexadecimal digits>.
 func (s *Snapshot) Name(dst []byte, user capping.UserID) []byte {
 	dst = (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).Name(dst, user)
 	runtime.KeepAlive(s)
@@ -250,8 +251,8 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	}
 }
 
-// BackPacked appends the packed ids with these numbers, which are in bitmaps of the snapshot. The kind of the ids must
-// have a packed form. Ascending numbers are fastest. The error is ErrNoNames.
+// BackPacked appends the packed ids of these numbers, which must come from bitmaps of the snapshot. The kind of the ids
+// must have a packed form. Ascending numbers are fastest. The error is ErrNoNames.
 func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	if !s.HasNames() {
 		return dst, ErrNoNames
@@ -274,8 +275,8 @@ func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	return dst, nil
 }
 
-// TextBytes returns the total length of the text ids with these numbers, which are in bitmaps of the snapshot. The
-// snapshot must have names.
+// TextBytes returns the total length of the text ids of these numbers, which must come from bitmaps of the snapshot.
+// The snapshot must have names.
 func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	defer runtime.KeepAlive(s)
 	texts := s.back.texts.Reader()
@@ -285,8 +286,8 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	return total
 }
 
-// BackTexts appends the text ids with these numbers, which are in bitmaps of the snapshot, and the end of each in dst.
-// The snapshot must have names.
+// BackTexts appends the text ids of these numbers to dst, and the index at which each one ends. The numbers must come
+// from bitmaps of the snapshot. The snapshot must have names.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

@@ -76,8 +76,8 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 	return d, nil
 }
 
-// back maps the way back of a manifest; nil if it has none. A service reads few names, so the pages that the check has
-// read do not stay in the memory of the process.
+// back maps the Back file of a manifest, or returns nil if it has none. The check reads all pages of the file. They
+// then leave the memory of the process, because a service reads few names.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -157,8 +157,7 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	return true
 }
 
-// exists reports whether anything has ever been cached. If this cannot be determined, the result is
-// true.
+// exists reports whether the cache has ever held a generation. If this cannot be determined, the result is true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false

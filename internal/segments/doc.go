@@ -5,19 +5,19 @@
 //
 // # Vocabulary
 //
-// A segment is a named set of users, whose numbers are unsigned 32-bit integers; see Ids. A generation is one
-// published version of all segments, and a manifest is its index. Segments have an order of
-// precedence: a user in the bitmaps of two segments belongs to the earlier one. The code of a segment
-// is its index in the manifest plus 1; code 0 means no segment. A set is a named set of users beside
-// the segments. Sets may overlap and have no precedence. The set tz/NAME holds the users in a time zone
-// of the IANA database; a user in several of them belongs to the earliest in the manifest.
+// A segment is a named set of users, whose numbers are unsigned 32-bit integers; see Ids. A generation is one published
+// version of all segments, and a manifest is its index. Segments have an order of precedence: a user in the bitmaps of
+// two segments belongs to the earlier one. The code of a segment is its index in the manifest plus 1; code 0 means no
+// segment. A set is a named set of users that is not a segment. Sets may overlap and have no precedence. The set
+// tz/NAME holds the users in a time zone of the IANA database; a user in several of them belongs to the earliest in the
+// manifest.
 //
 // # Ids
 //
 // A location has one kind of ids (package ids). The number of a dense id is the id itself. A location of another kind
 // has an object ids.json with the kind and the key, and each generation has a dictionary (package dictionary) of the
 // images of all its ids: the number of a user is the rank of the image, and is valid in this generation alone. Users of
-// two generations are compared by Renumbering. A generation may also have a Back, which leads from numbers to ids.
+// two generations are compared by Renumbering. A generation may also have a Back, which converts numbers to ids.
 //
 // The manifest names the kind and the check of the key. A reader rejects a generation whose ids.json is missing or has
 // another kind or key, and a Refresher rejects one whose ids are not those of the generation in use.
@@ -48,21 +48,20 @@
 // lowest and highest id of each bitmap must agree with the manifest, and its encoding must be valid.
 // Otherwise the whole generation is rejected.
 //
-// A Refresher swaps whole generations with one atomic pointer, so a lookup on a Snapshot sees one
-// generation. After any failure the generation in use stays; Status, metrics and the log report the
-// failure, and the Refresher retries. With a cache directory, which holds a checked copy, a service also
-// starts while its source is down, and reports this. An unchanged generation costs two conditional GETs.
-// A faulty live generation is retried after one interval, then two, four, up to 15 minutes, and immediately
-// when current.json changes. If the file system hangs, a refresh still ends at its time-out and Run at
-// the end of its context.
+// A Refresher swaps whole generations with one atomic pointer, so a lookup on a Snapshot sees one generation. After any
+// failure, the Refresher keeps the generation in use and retries. Status, metrics and the log report the failure. A
+// cache directory holds a checked copy. With it, a service can start while its source is down; it then reports this. An
+// unchanged generation costs two conditional GETs. A faulty live generation is retried after one interval, then two,
+// four, up to 15 minutes, and immediately when current.json changes. If the file system hangs, a refresh still ends at
+// its time-out and Run at the end of its context.
 //
 // RefresherConfig.Require rejects generations by their manifests, for example without a set that the
 // policy needs. At a start, a cached generation is preferred to a rejected one, and a rejected one to
 // none; Status then reports the rejection. A rejected generation is checked again at every interval.
 //
-// RefresherConfig.Guarded rejects generations that lost too many users, compared with the one in use. A
-// start compares with the cached generation, or without a cache with the newest earlier generation of the
-// source that is readable and was not rolled back. If the live one is rejected, the earlier one is used.
+// RefresherConfig.Guarded rejects generations that lost too many users, compared with the one in use. A start compares
+// with the cached generation, or without a cache with the newest earlier generation of the source that is readable and
+// was not rolled back. If the start rejects the live generation, it uses the earlier one.
 //
 // Loading the next generation uses half of the cores, so that calls do not wait. Parts that are already
 // in memory, recognised by SHA-256, are neither read again nor stored twice: each set, the map of the
@@ -75,11 +74,11 @@
 //
 // # Pinned generations
 //
-// Work that spans many calls pins its generation. An earlier generation is kept for RefresherConfig.Keep
-// after its last pin; at most MaxPinned are kept. Pins belong to one process. The calls of one piece of
-// work may reach several instances, which swap at different moments. A generation without pins is
-// therefore kept for a short time after the swap. A request for a newer generation than any used here
-// returns a NotYetError and triggers a check of the source. A dropped generation returns a GoneError.
+// Work that spans many calls pins its generation. An earlier generation is kept for RefresherConfig.Keep after its last
+// pin; at most MaxPinned are kept. Pins belong to one process. The calls of one piece of work may reach several
+// instances, which swap at different moments. A generation without pins is therefore kept for a short time after the
+// swap. If a request names a newer generation than this instance has used, it returns a NotYetError and triggers a
+// check of the source. A dropped generation returns a GoneError.
 //
 // # Files
 //

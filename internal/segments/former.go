@@ -14,7 +14,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// The reasons why a source or cache has no earlier generation, without a fault.
+// These are normal reasons, and not faults, why a source or cache has no earlier generation.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -32,15 +32,15 @@ type former struct {
 	dictionary func(ctx context.Context) (*Dictionary, error)
 	// cache holds the generation's bitmaps; nil if the generation is not the cached one.
 	cache *cache
-	// back returns the way back of such a generation.
+	// back returns the Back of such a generation.
 	back func(ctx context.Context) (*Back, error)
-	// scheme is that of the source, for ids that are not dense.
+	// scheme is the scheme of the source if ids are not dense.
 	scheme *ids.Scheme
 	// follows is the name of the preceding generation in the source.
 	follows string
 }
 
-// stayed is a complete earlier generation, which a start uses if it rejects the live one.
+// stayed is a complete earlier generation. A start uses it if it rejects the live generation.
 type stayed struct {
 	*Generation
 	origin string
@@ -72,10 +72,11 @@ func inUseBefore(now *Snapshot) *former {
 		back:       func(context.Context) (*Back, error) { return now.back, nil }}
 }
 
-// errOtherIDs is the reason why a generation is not compared: users cannot be found again under another key.
+// errOtherIDs is the reason why a generation is not compared: with another key, the same user has another image.
 var errOtherIDs = errors.New("its ids are of another kind or key")
 
-// SameIDs reports whether both generations know users by the same images: by the same kind and key of ids.
+// SameIDs reports whether a user has the same image in both generations, because they have the same kind and key of
+// ids.
 func (m *Manifest) SameIDs(other *Manifest) bool {
 	if m.IDs == nil || other.IDs == nil {
 		return m.IDs == other.IDs
@@ -83,8 +84,8 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
 }
 
-// dictionaryOf returns a function that takes the dictionary of m from the generation in memory if it is the same, and
-// otherwise reads it from the first place that has it.
+// dictionaryOf returns a function that returns the dictionary of m. It uses the dictionary in memory if it is the same,
+// and otherwise reads it from the first source that has it.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -130,10 +131,9 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison with this generation can show losses of the guarded sets of
-// the next one. The cached generation always can, because it was in use. A generation of the source
-// that lacks such a set, or in which the set is empty, was never in use where the set is guarded, or
-// shows a loss itself.
+// measures reports whether a comparison with this generation can show losses of the guarded sets of the next one. The
+// cached generation always can, because it was in use. A generation of the source cannot if it lacks such a set or the
+// set is empty: it was never in use with this guard, or it is itself the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -169,8 +169,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
-// earlierFormers returns earlier generations of the source, newest first, without those from which a
-// publisher rolled back. The errors report why there is none, or which generations cannot be read.
+// earlierFormers returns earlier generations of the source, newest first, without withdrawn generations. The errors
+// report why there is no generation, or which generations cannot be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -211,9 +211,9 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// Reconsider compares the generation in use with the newest earlier one of the source, and uses the earlier one if
-// the later one overrules too many additions by calls (Overruled), which are not known before a store is open. Call
-// Reconsider after Load and before Run. Without an earlier generation that can be read, nothing changes.
+// Reconsider compares the generation in use with the newest earlier generation of the source. It uses the earlier one
+// if the later one overrules too many additions by calls (Overruled). These additions are unknown before a store is
+// open. Call Reconsider after Load and before Run. Without an earlier generation that can be read, nothing changes.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -245,7 +245,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	return nil
 }
 
-// overrules reports whether the next generation overrules too many additions by calls to one of the guarded sets.
+// overrules reports whether the next generation would end too many additions that calls made to a guarded set.
 func (c *comparison) overrules() bool {
 	for name := range c.guarded.MayLose {
 		var loss Loss
@@ -259,8 +259,8 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that takes a bitmap from the generation in memory if it is there, and
-// otherwise reads it from the first place that has it.
+// orRead returns a function that returns a bitmap. It uses the bitmap of the generation in memory if there is one, and
+// otherwise reads it from the first source that has it.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {
@@ -309,8 +309,8 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	return names, withdrawn, nil
 }
 
-// readWithdrawn reads the names and the contents of rolled-back generations from controls.json. A
-// reader needs nothing else of that document.
+// readWithdrawn reads the names and the contents of rolled-back generations from controls.json. A reader needs no other
+// part of that document.
 func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
 	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {

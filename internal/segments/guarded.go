@@ -62,14 +62,14 @@ type Loss struct {
 	Vanished bool
 	// Empty is set if no user is left in the set.
 	Empty bool
-	// Overruled is the number of users whom calls have added to the set, who are members with the earlier generation,
-	// and who are not with the next one: its set is newer than the calls and lacks them.
+	// Overruled is the number of users whom calls added to the set and whom the next generation would remove, because
+	// its set is newer than the calls but lacks them.
 	Overruled uint64
 	AsOf      time.Time // of the set in the next generation
 }
 
-// mayOverrule is the number of users whose additions by calls a build may always overrule: some of them have come back
-// by another way meanwhile.
+// mayOverrule is the number of additions by calls that a build may always end, because some users subscribe again
+// elsewhere.
 const mayOverrule = 1000
 
 // Zone reports whether the set is the set of a time zone.
@@ -80,7 +80,7 @@ func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 // loses reports whether too many users of the earlier build left.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
-// overrules reports whether the build overrules too many additions by calls.
+// overrules reports whether the build would end too many additions by calls.
 func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrule) }
 
 func (l *Loss) String() string {
@@ -143,19 +143,19 @@ type comparison struct {
 	guarded Guarded
 	was     *former
 	next    *Generation
-	// object reads a bitmap by its SHA-256, for the generations between the two.
+	// object reads a bitmap by its SHA-256. It serves generations between the two compared ones.
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
 	// overruled is RefresherConfig.Overruled; nil: no calls change sets.
 	overruled func(set string, before, next time.Time) []capping.UserID
 
 	numbers *Renumbering // from the numbers of was to those of next; nil: not made yet
-	// renumbered means that read returns bitmaps by the numbers of next.
+	// renumbered means that read returns bitmaps of the numbers of next.
 	renumbered bool
 
 	losses   []Loss
 	unjudged []string // sets that could not be compared, with reasons
-	// uncertain is set if a bitmap of a generation between the two could not be read this time.
+	// uncertain is set if a bitmap of a generation between the two compared ones could not be read this time.
 	uncertain bool
 }
 
@@ -193,7 +193,7 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// countOverruled counts the additions by calls that the next generation overrules, and reports whether there are any.
+// countOverruled counts the additions by calls that the next generation would end, and reports whether there are any.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -246,7 +246,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
-// readBefore reads a bitmap of the earlier generation, by the numbers of the next one.
+// readBefore reads a bitmap of the earlier generation, and converts it to the numbers of the next generation.
 func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 	b, err := c.was.read(ctx, s)
 	if err != nil || c.renumbered || c.was.manifest.SameNumbers(c.next.Manifest) {
@@ -276,9 +276,9 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 	return removed
 }
 
-// accepted returns how many of the users who left a set are covered by acceptances. The accepted
-// changes must lead from the old bitmap to the new one, with only changes within the limit between
-// them. Bitmaps between the two are read where the answer depends on them.
+// accepted returns how many of the users who left a set are covered by acceptances. The accepted changes must form a
+// chain from the old bitmap to the new one. All other changes in the chain must be within the limit. accepted reads
+// further bitmaps only if the answer depends on them.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // a bitmap between the two cannot be found by its users
@@ -321,9 +321,9 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 	return removed + left
 }
 
-// bridge follows the change from the current bitmap to the bitmap from which an acceptance starts, and
-// counts the users who left by it. ok is false if that change exceeds the limit. Acceptances from
-// before the earlier generation do not count.
+// bridge follows the change from the current bitmap to the bitmap from which an acceptance starts, and counts the users
+// who left through it. ok is false if that change exceeds the limit. Acceptances from before the earlier generation do
+// not count.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -373,8 +373,8 @@ func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64
 	return removed, end
 }
 
-// JudgeZones returns why a service that needs the time zones of users rejects the next generation, or
-// nil. The bitmaps of both have the same numbers; see Generation.RenumberedBy.
+// JudgeZones returns why a service that needs the time zones of users rejects the next generation, or nil. The bitmaps
+// of both generations must use the same numbers; see Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
@@ -433,8 +433,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	return bitmap.Outside(before, after, c.cores)
 }
 
-// acceptsEnd reports whether an acceptance covers the removal of a set of an earlier generation: one that starts at its
-// users in that generation, or any one since that generation was created.
+// acceptsEnd reports whether an acceptance covers the removal of a set of an earlier generation. The acceptance must
+// start at the set's users in that generation, or be later than that generation.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&

@@ -29,7 +29,7 @@ type holding struct {
 // sees records the manifest of the source's live generation.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns the result of an earlier comparison of the same generations, if there is one.
+// again returns the result of an earlier comparison of the same two generations, if there was one.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -112,8 +112,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// unmeasured returns the reasons why no earlier generation was available for a comparison. An empty
-// cache and a source without earlier generations are normal after a first publish.
+// unmeasured returns the reasons why there was no earlier generation for a comparison. An empty cache and a source
+// without earlier generations are normal after a first publish.
 func unmeasured(none []error) (texts []string) {
 	usual := true
 	for _, err := range none {
@@ -127,7 +127,8 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// stay starts to use the earlier generation whose comparison caused a start to reject the live one.
+// stay makes the earlier generation the one in use, after a start compared the live generation with it and rejected the
+// live one.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -146,9 +147,9 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	return true
 }
 
-// Judge compares a generation of the source with an earlier one, like a start with this cache
-// directory. The error is a *RefusedError, or reports what could not be read. against is the name of
-// the earlier generation, and unjudged lists what was not compared and why.
+// Judge compares a generation of the source with an earlier one, like a start with this cache directory. The error is a
+// *RefusedError, or reports a failed read. against is the name of the earlier generation. unjudged lists the missing
+// comparisons with their reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -216,7 +217,7 @@ func Reasons() []string {
 	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf, ReasonIDs}
 }
 
-// AsOfError is the error of a Require for a generation that lacks changes by calls.
+// AsOfError is the error that a Require returns for a generation that lacks changes by calls.
 type AsOfError struct{ Err error }
 
 // Error returns the text of the reason.
@@ -332,12 +333,10 @@ type confirmation struct {
 	at    time.Time
 }
 
-// AsOf returns the time for which the users of a set in the generation in use are known to be right.
-// That is the time of the newest build that read these users from an input, even if its generation is
-// rejected, or the as_of of the set if that is later. A rollback does not count. A build that only adds users to sets
-// counts for those sets
-// alone. The result is the zero time if the generation in use lacks the set. AsOf may be called at any
-// time from any goroutine.
+// AsOf returns the time at which the users of a set in the generation in use were last known to be right. That is the
+// time of the newest build that read these users from an input, even if its generation is rejected, or the as_of of the
+// set if that is later. A rollback does not count. A build that only adds users to sets counts only for those sets. The
+// result is the zero time if the generation in use lacks the set. AsOf may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -391,8 +390,8 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 	return sums
 }
 
-// confirmedBy returns the time of the newest build that confirms all of a generation. A generation
-// that is newer than the last complete build repeats sets that no build confirmed.
+// confirmedBy returns the time of the newest build that confirms a whole generation. A generation that is newer than
+// the last complete build repeats sets that no build confirmed.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:

@@ -30,7 +30,7 @@ type IDs struct {
 	Check string `json:"check"`
 	// Count is the number of ids in all layers.
 	Count uint32 `json:"count"`
-	// Dictionary lists the layers of the dictionary. This version of the program reads and writes one layer.
+	// Dictionary lists the layers of the dictionary. This version of the program supports only one layer.
 	Dictionary []Layer `json:"dictionary"`
 }
 
@@ -40,7 +40,7 @@ type Layer struct {
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 	Count     uint32 `json:"count"`
-	// Back describes the way back from numbers to ids; absent if there is none.
+	// Back describes the file that converts numbers to ids; absent if there is none.
 	Back *BackFile `json:"back,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func (m *Manifest) numbering() string {
 	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
 }
 
-// Objects returns the keys and sizes of the objects that the manifest names beside bitmaps.
+// Objects returns the keys and sizes of all objects of the manifest that are not bitmaps.
 func (m *Manifest) Objects() (list []objects.Object) {
 	if m.IDs == nil {
 		return nil
@@ -89,7 +89,7 @@ func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Mani
 	return m.Numbered(DescribeIDs(scheme, d, back))
 }
 
-// Numbered is WithIDs for an entry that describes the dictionary.
+// Numbered does the same as WithIDs, but takes an entry that describes the dictionary.
 func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
 	with.IDs = is
@@ -98,7 +98,7 @@ func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// DescribeIDs returns the manifest entry for ids of a scheme in a dictionary, with their way back, which may be nil.
+// DescribeIDs returns the manifest entry for ids of a scheme in a dictionary, and their Back, which may be nil.
 func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
 	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
 		Back: back.describe(scheme.Kind())}
@@ -162,7 +162,7 @@ type Dictionary struct {
 	mapped bool
 }
 
-// NewDictionary returns the dictionary in a file's bytes, all of which are checked. The caller must not change raw.
+// NewDictionary checks all bytes of a file and returns the dictionary in them. The caller must not change raw.
 func NewDictionary(raw []byte) (*Dictionary, error) { return openDictionary(raw, Sum(raw)) }
 
 func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
@@ -179,7 +179,7 @@ func (d *Dictionary) Bytes() []byte { return d.raw }
 // SHA256 returns the SHA-256 of the file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns the memory of the dictionary, which for a mapped file is the page cache.
+// SizeBytes returns the memory of the dictionary. For a mapped file, this is memory of the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
 // open checks the bytes of the layer against the manifest.
@@ -214,7 +214,7 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 	return d, nil
 }
 
-// ReadIDs reads and checks ids.json, the dictionary and the way back of a manifest, if its ids are not dense. The
+// ReadIDs reads and checks ids.json, the dictionary and the Back of a manifest, if its ids are not dense. The
 // generation in the result has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
@@ -225,7 +225,7 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 	return g, err
 }
 
-// readNumbers reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
+// readNumbers reads and checks ids.json and the dictionary of a generation. If known is that dictionary, it uses known.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
@@ -241,7 +241,7 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 	return nil
 }
 
-// readFiles reads the dictionary and the way back of a generation, with at most atOnce calls at the same time.
+// readFiles reads the dictionary and the Back of a generation, with at most atOnce calls at the same time.
 func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
 	var errs [2]error
 	parallel.AtMost(atOnce, 2, func(i int) {
@@ -257,7 +257,7 @@ func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error
 	return nil
 }
 
-// IDsError reports that the ids of a generation, a location, a build or a service are not those of another one.
+// IDsError reports that two parts, such as a location and a service, have ids of different kinds or keys.
 type IDsError struct{ text string }
 
 func (e *IDsError) Error() string { return e.text }
@@ -295,8 +295,8 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 	return s, m.agreesWith(s)
 }
 
-// agreesWith returns an *IDsError unless the manifest was built with the scheme of ids.json; nil means that there is no
-// ids.json.
+// agreesWith returns an *IDsError if the manifest was built with another scheme than that of ids.json; nil means that
+// there is no ids.json.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
@@ -315,7 +315,7 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	return nil
 }
 
-// agreesWithUse returns an *IDsError unless the ids of the manifest are those of the generation in use.
+// agreesWithUse returns an *IDsError if the ids of the manifest differ from the ids of the generation in use.
 func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	kind, check := ids.Dense.String(), ""
 	if m.IDs != nil {
@@ -357,7 +357,7 @@ func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }
 
-// users is Snapshot.Numbers; a nil dictionary is that of dense ids.
+// users does the work of Snapshot.Numbers; a nil dictionary means dense ids.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
 	if d == nil {
 		capping.DenseIDs{}.Numbers(users, numbers)

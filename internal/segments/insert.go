@@ -9,20 +9,20 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Insertion is the dictionary of a generation with further users between those of the generation. It leads from the
-// numbers of the generation to the numbers of this dictionary.
+// Insertion is the dictionary of a generation with further users inserted. It converts the numbers of the generation to
+// the numbers of the new dictionary.
 type Insertion struct {
 	Dictionary *Dictionary
-	// Back is the way back from the numbers of the dictionary; nil if one of the two sources of ids has none.
+	// Back converts the numbers of the dictionary to ids; nil if one of the two sources has no Back.
 	Back *Back
-	// before has for each further user, in ascending order, the number before which the user stands.
+	// before holds, for each further user in ascending order, the number before which the user was inserted.
 	before []uint32
 	behind uint32 // the number of users before the insertion
 }
 
-// Insert returns the dictionary of a generation and of further users. These have the given numbers, which ascend, in
-// another generation of the same kind and key, and must not be in the dictionary yet. Insert makes one pass over the
-// ids, and needs memory for the result and for 12 bytes a further user.
+// Insert returns the dictionary of a generation with further users. The further users come from another generation of
+// the same kind and key. Their numbers there must ascend, and the dictionary must not contain them yet. Insert makes
+// one pass over the ids. It needs memory for the result, and 12 bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -72,7 +72,7 @@ func (e *entries) next(w *NumberWriter) error {
 	return w.Add(image, rest, text)
 }
 
-// write writes the ids of a dictionary with the further ids in their places.
+// write writes the ids of a dictionary, with the further ids inserted in order.
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {
 		for len(further.images) > 0 && further.images[0] < image {
@@ -98,11 +98,12 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 // number returns the number of the i-th further user.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
-// Bitmap returns the users of a bitmap of the generation by their numbers in the dictionary.
+// Bitmap converts a bitmap of the generation to the numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
-// BitmapBeyond is Bitmap for a bitmap that RenumberedBy or a union with its result made: the numbers behind those of
-// the generation belong to further users. beyond has these numbers of all further users, in ascending order.
+// BitmapBeyond does the same as Bitmap for a bitmap from RenumberedBy, or from a union with its result. Numbers above
+// those of the generation belong to further users. beyond holds these numbers for all further users, in ascending
+// order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil
@@ -121,7 +122,7 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 	return users.Bitmap(), nil
 }
 
-// Generation returns the generation by the numbers of the dictionary. The manifest stays, and describes the stored
+// Generation returns the generation with bitmaps of the new numbers. The manifest is unchanged and describes the stored
 // bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
@@ -142,8 +143,8 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	return &part
 }
 
-// NumbersIn returns for each number of the dictionary the number of the same image in another dictionary, or
-// 2^32-1 if the other one does not have the image. Known numbers ascend.
+// NumbersIn returns, for each number of the dictionary, the number of the same image in another dictionary. The result
+// is 2^32-1 for an image that the other dictionary lacks. Known numbers ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -163,7 +164,7 @@ func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	return numbers
 }
 
-// OfNumbers returns a bitmap by other numbers: to[n] is the new number of n. The new numbers ascend.
+// OfNumbers converts a bitmap to other numbers: to[n] is the new number of n. The new numbers ascend.
 func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	numbers := b.IDs()
 	for i, number := range numbers {
@@ -172,8 +173,8 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	return bitmap.OfSorted(numbers)
 }
 
-// NumbersBefore returns the numbers that users had before RenumberedBy. The given numbers ascend, and belong to users
-// who are not in the later dictionary.
+// NumbersBefore returns the numbers that users had before RenumberedBy. The given numbers must ascend, and belong to
+// users who are not in the later dictionary.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
 		if len(was) == len(numbers) {
@@ -186,13 +187,13 @@ func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	return was
 }
 
-// backReader reads what leads back to ids, in ascending order of their numbers. The zero value reads nothing.
+// backReader reads the entries of a Back in ascending order of their numbers. The zero value reads nothing.
 type backReader struct {
 	rests *dictionary.Rests
 	texts *dictionary.TextReader
 }
 
-// reader returns a reader of the way back, which may be nil.
+// reader returns a reader of the Back, which may be nil.
 func (b *Back) reader() (r backReader) {
 	switch {
 	case b == nil:
@@ -216,7 +217,7 @@ func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	return 0, nil
 }
 
-// sizeOf returns at least the size of these ids in a way back, and more than 0.
+// sizeOf returns an upper bound, above 0, for the size of these ids in a Back.
 func (b *Back) sizeOf(numbers []uint32) int64 {
 	if b.rests != nil {
 		return dictionary.RestsSize(uint32(len(numbers)))

@@ -82,14 +82,13 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads and checks the bitmaps of the manifest, and for ids that are not dense also the dictionary, the way
-// back and ids.json.
+// ReadBitmaps reads and checks the bitmaps of the manifest. If ids are not dense, it also reads and checks the
+// dictionary, the Back and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
 
-// ReadBitmapsOver is ReadBitmaps, but takes everything that a generation in memory already has from there. known may be
-// nil.
+// ReadBitmapsOver does the same as ReadBitmaps, but reuses all parts of a generation in memory. known may be nil.
 func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	g, err := m.ReadNumbersOver(ctx, src, known)
 	if err != nil {
@@ -98,7 +97,7 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	return g, g.readBack(ctx, src, known)
 }
 
-// ReadNumbersOver is ReadBitmapsOver without the way back, so that the users of the generation have no ids.
+// ReadNumbersOver does the same as ReadBitmapsOver without the Back, so that the result cannot convert numbers to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
 		known = &Generation{}
@@ -113,9 +112,9 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 	return g, g.readNumbers(ctx, src, known.Dictionary)
 }
 
-// ReadForComparison reads a generation by the numbers of another dictionary, or by its own numbers if that is nil. It
-// takes the bitmaps and the dictionary that a generation in memory already has from there; known may be nil. The way
-// back, which may be larger than all other objects, is read with ctx when the id of a user is wanted.
+// ReadForComparison reads a generation and converts its bitmaps to the numbers of another dictionary; nil means its own
+// numbers. It reuses the bitmaps and the dictionary of a generation in memory; known may be nil. The Back may be larger
+// than all other objects, so it is read with ctx only when the id of a user is needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -129,8 +128,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest with only the wanted sets and no segments. The copy serves
-// comparisons of these sets and is no manifest of a generation.
+// Only returns a copy of the manifest with only the wanted sets and no segments. The copy is for comparisons of these
+// sets and is not the manifest of a generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil

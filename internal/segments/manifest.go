@@ -16,8 +16,8 @@ import (
 // FormatVersion is the format version of a location's documents, and of a manifest without sets.
 const FormatVersion = 1
 
-// SetsFormatVersion is the format version of a manifest with sets. Programs that do not know sets
-// reject it and keep the generation that they have.
+// SetsFormatVersion is the format version of a manifest with sets. Programs that do not know sets reject such a
+// manifest and keep the generation in use.
 const SetsFormatVersion = 2
 
 // RollbackReason begins the reason of a generation that a rollback created.
@@ -101,8 +101,7 @@ type Segment struct {
 // segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName stands for the users in no segment in answers and metrics. No segment may have this
-// name.
+// ReservedName is the name of the group of users in no segment, in answers and metrics. No segment may have this name.
 const ReservedName = "default"
 
 // CheckName returns an error if name is not a valid name of a segment.

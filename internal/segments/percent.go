@@ -16,8 +16,8 @@ func RoundPercent(percent float64, digits int) float64 {
 	return math.Floor(percent*unit+0.5+binary) / unit
 }
 
-// PercentText formats a percentage for people with at most one decimal place, or with as many as
-// distinguish it from 0.
+// PercentText formats a percentage for people with at most one decimal place. A percentage near 0 gets as many decimal
+// places as distinguish it from 0.
 func PercentText(percent float64) string {
 	digits := 1
 	for percent > 0 && RoundPercent(percent, digits) == 0 && digits < mostDigits {
@@ -31,8 +31,7 @@ func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove formats a percentage that exceeds a limit, with as many decimal places as show the
-// difference.
+// PercentAbove formats a percentage that exceeds a limit, with enough decimal places to show the difference.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
 	for RoundPercent(percent, digits) <= bound && digits < mostDigits {

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// leastGrace is the minimum time for which an earlier generation without pins is kept. During this
-// time other instances, which swap a little later, may still return its name to callers.
+// leastGrace is the minimum time for which an earlier generation without pins is kept. During this time, other
+// instances may still return its name to callers, because they swap slightly later.
 const leastGrace = time.Minute
 
-// earlyLook is the minimum time between a check of the source and the next one that a request for an
-// unknown, newer generation causes.
+// A request for an unknown, newer generation causes an early check of the source. earlyLook is the minimum time between
+// two checks in this case.
 const earlyLook = time.Second
 
 // DefaultKeep is the default time for which an earlier generation is kept after its last pin.
 const DefaultKeep = time.Hour
 
-// MaxPinned is the maximum number of earlier generations that are kept. The one with the oldest pin is
-// dropped first.
+// MaxPinned is the maximum number of earlier generations that are kept. The generation with the oldest pin is dropped
+// first.
 const MaxPinned = 8
 
 // Pinned describes a pinned generation that is kept in memory.
@@ -135,8 +135,8 @@ func (p *pins) hold(s *Snapshot) {
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// supersede pins the snapshot s for at least the grace time p.grace. The caller is about to put a newer generation into
-// use instead of s. A grace time of zero pins nothing.
+// supersede pins the snapshot s for at least the time p.grace, because the caller will replace s by a newer generation.
+// A grace time of zero pins nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return

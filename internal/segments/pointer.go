@@ -61,9 +61,8 @@ func PointerTo(m *Manifest) Pointer {
 	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// Encode returns the pointer in a form that is unique to each call: 64 random bits, encoded as blanks
-// and tabs, follow the JSON. A tag of current.json therefore never repeats, and each writer can
-// recognise its own bytes.
+// Encode returns a unique form of the pointer at each call: 64 random bits, encoded as blanks and tabs, follow the
+// JSON. A tag of current.json therefore never repeats, and each writer can recognise its own bytes.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {

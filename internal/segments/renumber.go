@@ -61,7 +61,7 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 }
 
 // RenumberedName appends the id of a user by the user's number after RenumberedBy, or image:<16 hexadecimal digits> if
-// the generation does not lead back to the id.
+// the generation does not contain the id.
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))

@@ -21,7 +21,7 @@ import (
 // store.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// counting is what a call counts besides the logs. The zero value counts nothing.
+// counting holds the counts that a call changes in addition to the logs. The zero value counts nothing.
 type counting struct {
 	lives Lives
 	// tally counts the change of one user's log.

@@ -111,7 +111,7 @@ func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) 
 	return number, r, nil
 }
 
-// salvage loads what can be read of a damaged log, and writes it again.
+// salvage loads the readable records of a damaged log, and writes them again.
 func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
 	c := newChanges(db, logger)
 	if freed, err := c.loadFreed(); err == nil {
@@ -131,7 +131,7 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 	return c, nil
 }
 
-// readAround loads the readable records with a prefix. Behind an unreadable record it tries ever larger numbers.
+// readAround loads the readable records with a prefix. After an unreadable record, it tries larger and larger numbers.
 func (c *changeLog) readAround(prefix []byte) {
 	for from, step := uint64(0), uint64(1); ; step *= 2 {
 		last, err := c.eachFrom(prefix, from, c.add)
@@ -148,7 +148,7 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// rewrite replaces all records but the pending ones by the changes in memory, and reads them back.
+// rewrite replaces all records except the pending ones by the changes in memory, and reads them back.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()

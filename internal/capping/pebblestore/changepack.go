@@ -12,7 +12,7 @@ import (
 )
 
 // Packing keeps the log of changes small. It packs the records of small calls into full records. A pass over the full
-// records removes freed changes, and changes before later ones of the same user.
+// records removes freed changes, and changes that a later change of the same user replaced.
 const (
 	packFrom   = 64       // number of records of small calls from which on they are packed
 	packBytes  = 64 << 10 // size of the records that are packed together; about 3 ms

@@ -70,7 +70,7 @@ type changeLog struct {
 // interval is a range of numbers of records.
 type interval struct{ first, end uint64 }
 
-// bulkUsers is the number of users from which on a call writes full records.
+// bulkUsers is the number of users from which a call writes full records.
 const bulkUsers = 500
 
 // The number of users in a full record. A dense id takes at most five bytes, and an image at most ten.
@@ -150,7 +150,7 @@ func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	c.count(prefix, r, 1)
 }
 
-// count adds a record to the figures, or removes it for a number of -1. The caller holds c.mu.
+// count adds a record to the counts; with -1 it removes the record. The caller holds c.mu.
 func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
 	if bytes.Equal(prefix, freshPrefix) {
 		c.fresh += n
@@ -167,7 +167,7 @@ func forgetsOf(r *live.Record) (n int) {
 	return n
 }
 
-// parts returns the record in parts that are full records.
+// parts splits the record into full records.
 func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	most := recordUsers
 	if c.db.IDs() != (IDs{}) {
@@ -206,7 +206,7 @@ func checkBatch(b *live.Batch) error {
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
 // Free records that generations contain the changes up to the instants, and removes these changes from memory. A set
-// without such changes stays as it is, so that generations from before the instant can still be used.
+// without such changes is not modified, so that older generations can still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// date records the as_of of a definition: the time of its newest file, or the earliest as_of of the
-// definitions to which it refers, whichever is earlier. read lists the files of its own inputs.
+// date records the as_of of a definition. This is the earlier of two times: the time of its newest file, and the
+// earliest as_of of the definitions to which it refers. read lists the files of its own inputs.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// back keeps what leads from numbers back to ids, for all inputs of a build: the rests of UUIDs, or texts. It also
+// back collects the data that converts numbers to ids, for all inputs of a build: the rests of UUIDs, or texts. It also
 // finds ids that share an image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
@@ -44,10 +44,10 @@ type SharedImage struct {
 // sharedSamples is the maximum number of pairs with a shared image that a build names.
 const sharedSamples = 20
 
-// compactAt is the number of added entries from which a shard is sorted for the first time.
+// compactAt is the number of added entries after which a shard is sorted for the first time.
 const compactAt = 1 << 12
 
-// newBack returns an empty back, or nil if nothing leads back to ids.
+// newBack returns an empty back, or nil if the build keeps no ids.
 func newBack(scheme *ids.Scheme, names bool) *back {
 	if !names {
 		return nil
@@ -79,7 +79,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// compact sorts the entries of a shard and drops repeated ids. Of several ids with one image the first one stays.
+// compact sorts the entries of a shard and drops repeated ids. If several ids have one image, compact keeps the first
+// one.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -180,7 +181,7 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// number returns the dictionary of all ids, and the way back to them. It frees the entries.
+// number returns the dictionary of all ids, and its Back. It frees the entries.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)
 	for i := range k.shards {

@@ -36,8 +36,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns the first samples in the order of files and rows. With many files each file has only a
-// few samples, so that the first file does not hide the others.
+// first returns the first samples in the order of files and rows. If there are many files, each file has only a few
+// samples, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()

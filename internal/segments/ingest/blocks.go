@@ -40,9 +40,8 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 	}
 }
 
-// ErrNoFinalNewline reports that the last line of a long text has no line break. A truncated text
-// cannot be recognised in another way, except in NDJSON, where an object shows its own end. A
-// truncated id could be the id of another user.
+// ErrNoFinalNewline reports that the last line of a long text has no line break. There is no other sign of a truncated
+// text, except in NDJSON, where the brace of an object shows its end. A truncated id could be the id of another user.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
 // checkEnd checks the end of a text. size is the text's length in bytes, and line is the number of

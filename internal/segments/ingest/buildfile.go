@@ -88,7 +88,8 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// set parses a set: an ingredient, or with publish a set of the generation, which may have limits.
+// set parses a set. With publish, it becomes a set of the generation and may have limits. Otherwise it is only an
+// ingredient of other sets.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds
@@ -131,8 +132,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	}
 }
 
-// table parses a table of segments, or with set_prefix a table of sets. The rows contain the names of
-// the sets, and their limits are those of the folder.
+// table parses a table of segments, or with set_prefix a table of sets. The rows contain the names of the sets. The
+// limits of the folder apply to each of them.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -223,7 +224,7 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows parses the number of bad rows that are left out and counted; a flag overrides the file.
+// maxBadRows parses the number of bad rows that the build tolerates and skips; a flag overrides the file.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {

@@ -98,8 +98,7 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is reports whether this number of users of a whole equals the share, rounded to the digits with
-// which the share was written.
+// is reports whether a number of users equals the share of a whole, rounded to the digits of the share.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -125,7 +124,7 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the acceptance covers the users who leave.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the part of a change that the acceptance does not cover and that must still be judged.
+// rest returns the part of a change that the acceptance does not cover. The guard must still judge this part.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -149,7 +148,8 @@ type AcceptError struct {
 
 func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
 
-// Suggest returns the acceptance that approves a change, such as "opted-out: -57%", or "" if none can.
+// Suggest returns the text of an acceptance that would approve a change, such as "opted-out: -57%", or "" if there is
+// none.
 func Suggest(c *Change) string {
 	switch c.State {
 	case Vanishes, empties:
@@ -205,7 +205,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns the parts of the changes that must still be judged.
+// rest returns the parts of the changes that the guard must still judge.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -272,14 +272,14 @@ func sumIn(m *segments.Manifest, name string) string {
 	return ""
 }
 
-// acceptedAfter reports whether a change of a segment or set was accepted after an earlier generation.
+// acceptedAfter reports whether a generation later than the earlier one accepted a change of the segment or set.
 func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return (a.Set == name || a.Segment == name) && a.At.After(earlier.CreatedAt)
 	})
 }
 
-// fell counts the users who leave the accepted segments and are then in no segment.
+// fell counts the users who leave segments with an accepted change and are then in no segment.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

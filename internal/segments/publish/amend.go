@@ -12,12 +12,12 @@ import (
 	"capper/internal/segments"
 )
 
-// Amended returns the candidate of an amend over base: the sets of c, and everything else of the live
-// generation by reference. c and base have the same numbers; see Over. With add, the users of c join the
-// live users. began is when the amend started to read its inputs.
+// Amended returns the candidate of an amend over base. It has the sets of c, and refers to all other parts of the live
+// generation. c and base must use the same numbers; see Over. With add, the users of c join the live users. began is
+// when the amend started to read its inputs.
 //
-// A set whose as_of is earlier than the live one would take back what a later build or amend has
-// published. The live users of a set that only grows then stay in it, and the refusals name other sets.
+// If the as_of of a set is earlier than that of the live set, the amend would undo a later build or amend. The live
+// users of a set that only grows then stay in it; for other sets there is a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -72,7 +72,7 @@ func (s *Set) amended(began time.Time) Set {
 	return next
 }
 
-// AsOfText returns a time for which a set speaks, to the millisecond.
+// AsOfText formats an as_of, to the millisecond.
 func AsOfText(at time.Time) string {
 	if at.IsZero() {
 		return "an unknown time"
@@ -80,8 +80,8 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns which sets of the live generation an amend must read: the sets of c, and all time
-// zones if one of them is amended, because a user has one zone.
+// amendPart returns the sets of the live generation that an amend must read: the sets of c. If one of them is a time
+// zone, all time zones are read, because a user has only one zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -90,8 +90,7 @@ func (c *Candidate) amendPart() func(set string) bool {
 	return func(set string) bool { return c.set(set) != nil || zones && isZone(set) }
 }
 
-// Kept is a set of a build that keeps the users of an amend, because the file of the build speaks for an
-// earlier time.
+// Kept is a set of a build that keeps the users of an amend, because the file of the build is older.
 type Kept struct {
 	Set         string    `json:"set"`
 	AsOf        time.Time `json:"as_of,omitzero"` // of the file of the build
@@ -101,9 +100,9 @@ type Kept struct {
 	Joined bool `json:"joined,omitempty"`
 }
 
-// KeepAmended returns the candidate of a build over base. Each set of base with a later amend than the
-// file of the build stays as it is live, or has the users of both if it only grows. by is base by the numbers of the
-// candidate, which are others than those of c if the set has users whose ids c does not know.
+// KeepAmended returns the candidate of a build over base. If a set of base has a later amend than the file of the
+// build, it stays unchanged; a set that only grows gets the users of both. by is base with the numbers of the
+// candidate. These differ from the numbers of c if the set has users whose ids c does not contain.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -132,11 +131,11 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether a generation is live, so that an amend can carry its content over.
+// Exists reports whether there is a live generation that an amend can build on.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
-// AmendedSince reports whether only amends lie between an earlier state and this one. A build that lost
-// the race against them may repeat its last steps over this state.
+// AmendedSince reports whether only amends were published between an earlier state and this one. A build that lost the
+// race against them may repeat its last steps over this state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
 		return false, nil
@@ -150,7 +149,7 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether only amends lead from one generation to a later one, which has the same numbers.
+// amendsAlone reports whether only amends were published between one generation and a later one with the same numbers.
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -8,11 +8,11 @@ import (
 	"capper/internal/segments"
 )
 
-// asOfStep is by how much the as_of of a set must be later than the live one, if its users are live
-// already and nobody stated the time. A build of files that were only written again then changes nothing.
+// asOfStep is the least difference for which a build publishes a later as_of of a set with unchanged users, if nobody
+// stated the time. A build of files that were only written again therefore changes nothing.
 const asOfStep = time.Hour
 
-// asOfLayouts lists the notations of an as_of: RFC 3339, also without seconds.
+// asOfLayouts lists the accepted formats of an as_of: RFC 3339, also without seconds.
 var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
 
 // ParseAsOf parses a time that a user states as the as_of of a set. The time must not be later than now.
@@ -33,8 +33,8 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns s with the users of another version of the set. The as_of of the union is the earlier
-// one, because only that one holds for both. If one version holds all users, its as_of holds too.
+// joined returns s with the users of another version of the set added. The as_of of the union is the earlier one,
+// because only that one is true for both. If one version has all users, the union has the as_of of that version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -62,9 +62,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf gives each set whose users are live already the later as_of of the two. Equal users contain equal
-// changes, whichever file they came from. A forced publish corrects a live as_of that is too late: the stated one
-// holds.
+// keepLaterAsOf gives each set with unchanged users the later of the two as_of, because equal users contain equal
+// changes. A forced publish uses the stated as_of instead, so that it can correct a live one that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -85,9 +84,9 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	}
 }
 
-// otherAsOf reports whether a set that is live already has a later as_of, so that services may forget changes
-// by call, belongs to a later amend, or has an earlier as_of that keepLaterAsOf let through. live has the same sets in
-// the same order.
+// otherAsOf reports whether the as_of of an unchanged set must be published. It is later, so that services may forget
+// changes by call, or it belongs to a later amend, or a forced publish makes it earlier. live has the same sets in the
+// same order.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

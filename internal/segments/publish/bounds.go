@@ -63,8 +63,7 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-// family returns the name that stands for all sets of a folder in the limits: tz/* for
-// tz/Asia/Singapore.
+// family returns the name that means all sets of a folder in the limits: tz/* for tz/Asia/Singapore.
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")
 	if !ok {

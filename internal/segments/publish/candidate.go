@@ -61,8 +61,8 @@ type Growth struct {
 	MaxLoss float64
 }
 
-// Inherit copies the growth settings from an earlier manifest to the sets for which the build gives
-// none. Omitting the setting therefore does not change that a set only grows.
+// Inherit copies the growth settings from an earlier manifest to sets without a setting in the build. So a set still
+// only grows if a later build omits the setting.
 func (c *Candidate) Inherit(before *segments.Manifest) {
 	if before == nil {
 		return
@@ -122,7 +122,7 @@ func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
 
-// contentOf is content for the results of manifestEntries.
+// contentOf does the same as content, for the results of manifestEntries.
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
@@ -293,8 +293,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts the users in a further set of a time zone after the first, which is the one that
-// applies. A user in three such sets counts twice.
+// FurtherZones counts the users who are in several sets of time zones. Only the first of these sets applies to a user.
+// A user in three such sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {

@@ -193,8 +193,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns base without the acceptances of those sets that the plan changes, because users who
-// left through them are in the sets again.
+// undo returns base without the acceptances of the sets that the plan changes, because users who left through these
+// acceptances return to the sets.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -207,8 +207,8 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// forgets reports whether the earlier manifest lacks an acceptance for users who stay out of a set.
-// Services that have used an older generation since before that acceptance need it.
+// forgets reports whether the earlier manifest lacks an acceptance for users who stay out of a set. A service needs
+// this acceptance if its generation in use is older than the acceptance.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -246,10 +246,9 @@ type Grown struct {
 	Stay uint64 `json:"stay,omitempty"`
 }
 
-// SetsThatGrew returns the part of a rejected candidate that may still go live: each set that only
-// grows and that users joined, including all of its live users. All other content stays as it is live.
-// refused reports sets that have another reason for rejection. The returned changes are empty if there
-// is no such set.
+// SetsThatGrew returns the part of a rejected candidate that may still go live: each set that only grows and that users
+// joined, including all of its live users. All other content is that of the live generation. refused reports sets that
+// have another reason for rejection. The returned changes are empty if there is no such set.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true

@@ -10,10 +10,10 @@ import (
 // withinBounds is the change text of a link between two acceptances: a change that the guard allowed.
 const withinBounds = "within bounds"
 
-// chained returns the acceptances for a manifest m that follows live: those of live that m does not
-// undo, links to the new ones, and the new ones. For a set that lost users through a forced publish no
-// earlier acceptances remain, because a reader must not follow them past that loss. Only sets that
-// only grow get links; other sets may have lost more users between two acceptances than was accepted.
+// chained returns the acceptances for a manifest m that follows live: the acceptances of live that m does not undo,
+// links to the new acceptances, and the new acceptances. If a set lost users through a forced publish, it keeps no
+// earlier acceptances, because a reader must not follow them past that loss. Only sets that only grow get links,
+// because other sets may have lost users between two acceptances without approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -77,8 +77,8 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// undone reports whether the users who left through an acceptance, or through one before it, are in m
-// again. Such an acceptance must not allow anybody to leave again.
+// undone reports whether m again contains users who left through an acceptance or through an earlier one. Such an
+// acceptance must not allow anybody to leave again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -31,8 +31,8 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange judges one of the changes of all segments, or of all sets. It refuses a segment that
-// vanishes, empties, appears or fills without approval, or that too many users join or leave.
+// judgeChange judges one of the changes of all segments, or of all sets. It refuses a segment that vanishes, empties,
+// appears or fills without approval. It also refuses a segment that too many users join or leave.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))

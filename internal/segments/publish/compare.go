@@ -66,8 +66,8 @@ func (c *Change) Words() string {
 	return strings.Join(terms, " ")
 }
 
-// percentText formats a percentage with enough digits to distinguish it from 0. If that takes too many
-// digits, the result is a number of users.
+// percentText formats a percentage with enough digits to distinguish it from 0. If that needs too many digits, the
+// result is a number of users.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {
@@ -224,8 +224,8 @@ func (s *Set) compare(was *bitmap.Bitmap) Change {
 	return change
 }
 
-// NoSegment counts the users who fall to no segment, and therefore to the default limits, and the
-// users who rise from no segment.
+// NoSegment counts the users who leave all segments and therefore get the default limits, and the users who were in no
+// segment before.
 type NoSegment struct {
 	Before uint64 `json:"before"` // users in any segment before
 	After  uint64 `json:"after"`  // users in any segment now

@@ -12,9 +12,9 @@ import (
 	"capper/internal/segments"
 )
 
-// maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry;
-// the oldest entries are dropped. The list has space for 15 withdrawals of a generation of
-// MaxSegments. If MaxSets sets all differ, only the last ones are kept.
+// maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry; the oldest entries
+// are dropped. The list has space for 15 withdrawals of generations with MaxSegments segments. If MaxSets sets all
+// differ, the list keeps only the last ones.
 const maxWithdrawn = 4000
 
 // Hold stops all publishing until it is released; rollbacks remain possible.
@@ -114,8 +114,8 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals returns why segments and sets must not go live over base without approval: all or some of
-// them were withdrawn. Content that is already live may stay.
+// Refusals returns the reasons why segments and sets must not go live over base without approval, because they were
+// withdrawn. Content that is already live may stay.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -168,7 +168,7 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// lift removes the withdrawals of a generation's content, as a whole and of each part.
+// lift removes the withdrawals of a generation's whole content and of each part.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -203,7 +203,7 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// mark adds the hold and the withdrawal of a generation to its listing.
+// mark adds the hold and the withdrawal of a generation to its entry in a list.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

@@ -54,12 +54,11 @@
 // No gc removes a carried bitmap: it is live before the swap, and the swap fails if anything else became
 // live. A list of the location shows that each of them exists.
 //
-// With ids that are not dense, Candidate.Over gives an amend the numbers of the live generation. If the live
-// dictionary has all ids of the amend, it is carried over, and so is the way back. Otherwise Over inserts the new
-// ids (segments.Insertion), and the amend stores the dictionary, the way back and every bitmap by the new
-// numbers. The guard still compares the amended sets alone. A build that keeps amended users whose ids are in
-// no file inserts these ids in the same way. Whether only amends lie between two generations with different numbers
-// depends on their users, so AmendedSince reads both.
+// With ids that are not dense, Candidate.Over gives an amend the numbers of the live generation. If the live dictionary
+// has all ids of the amend, it is carried over together with the Back. Otherwise Over inserts the new ids
+// (segments.Insertion), and the amend stores the dictionary, the Back and every bitmap with the new numbers. The guard
+// still compares only the amended sets. A build that keeps amended users whose ids are in no file inserts these ids in
+// the same way. AmendedSince reads both generations if their numbers differ, because the answer depends on their users.
 //
 // # Withdrawing
 //

@@ -181,7 +181,7 @@ func MembersPageOfIDs(
 	return told
 }
 
-// namesOf returns the canonical ids of users; "" for a user to whose id the snapshot does not lead back.
+// namesOf returns the canonical ids of users, or "" for a user whose id the snapshot does not contain.
 func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) []string {
 	names, numbers := make([]string, len(users)), make([]uint32, len(users))
 	if s != nil {

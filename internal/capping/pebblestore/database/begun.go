@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun lists the tables that Pebble started while the database was being opened and neither finished nor
-// removed. The list says for each name whether the file system refused a write. A manifest names only
-// finished tables. The zero value is an empty list.
+// begun lists the unfinished tables that Pebble began while it opened the database and did not remove. For each name,
+// the list says whether the file system refused a write. A manifest names only finished tables. The zero value is an
+// empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool

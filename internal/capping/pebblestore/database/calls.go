@@ -22,8 +22,7 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// within runs work when a slot is free. Work whose caller has stopped waiting ends by itself soon after it
-// notices the reason.
+// within runs work when a slot is free. If the caller has stopped waiting, the work notices this and ends soon.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -16,9 +16,9 @@ const (
 	longestRest = 400 * 24 * time.Hour
 )
 
-// clockGuard detects a clock that is far ahead. The guard compares the clock with a known time plus the time
-// that the processor's monotonic clock has counted since. The known time is the later one of the file
-// system's time when the store was opened and the time of the last mark.
+// clockGuard detects a clock that is far ahead. The guard compares the clock with a known time plus the time that has
+// passed since then on the monotonic clock. The known time is the file system's time at the opening of the store, or
+// the time of the last mark if that is later.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time

@@ -101,8 +101,8 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space for a copy, besides the size of the write-ahead logs. The store itself
-// keeps writing meanwhile.
+// copyRoom is the free disk space for a copy, besides the size of the write-ahead logs. The store continues to write
+// during the copy.
 const copyRoom = 2 * memTables * memTableSize
 
 // checkRoom returns an error when a copy could fill the store's disk.

@@ -145,8 +145,8 @@ func (d *damage) isMended(user capping.UserID) bool {
 	return mended
 }
 
-// mend notes in the batch that the user's log must be read from above its damaged block. A removed log is
-// written as an empty value, because Pebble reads on below a deletion.
+// mend notes in the batch that the user's log must be read from above its damaged block. A removed log is written as an
+// empty value, because a deletion would not keep Pebble from reading the damaged block.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -210,7 +210,7 @@ func (d *DB) NoteForgotten(prefix string) {
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// NoteChangesDamaged notes that changes to sets on the disk cannot be read, or that they can for nil.
+// NoteChangesDamaged records that changes to sets on the disk cannot be read; nil means that they can be read again.
 func (d *DB) NoteChangesDamaged(err error) {
 	if err == nil {
 		d.damaged.changes.Store(nil)
@@ -237,5 +237,5 @@ func (d *DB) AcceptsLostChanges() (bool, error) {
 	return err == nil, err
 }
 
-// AcceptedLostChanges removes the file of the operator, so that it accepts no later loss.
+// AcceptedLostChanges removes the operator's file, so that a later loss is not accepted automatically.
 func (d *DB) AcceptedLostChanges() error { return d.config.FS.Remove(d.AcceptFile()) }

@@ -12,11 +12,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a file system between Pebble and the real file system. Pebble panics when its write-ahead log or
-// manifest cannot be written, partly while holding a mutex that no recover releases. So disk hides such an
-// error from Pebble: it reports the error and freezes, which has the effect of a power cut on the files.
-// From then on nothing is changed on the disk. Pebble sees only successful writes, so that it can still read
-// and close, and the store answers no call from those writes.
+// disk is a file system between Pebble and the real file system. Pebble panics when its write-ahead log or manifest
+// cannot be written, partly while holding a mutex that no recover releases. So disk hides such an error from Pebble: it
+// reports the error and freezes, which has the effect of a power cut on the files. After that, nothing is changed on
+// the disk. Pebble sees only successful writes, so that it can still read and close, and the store answers no call from
+// those writes.
 //
 // Table files are different. Pebble retries a table that cannot be written, so disk returns the error after
 // a pause, because Pebble itself makes none.
@@ -241,15 +241,15 @@ func (d *disk) RemoveAll(name string) error {
 	return err
 }
 
-// Lock returns a lock without effect. The store itself holds the directory's lock, for longer than a broken
-// database would.
+// Lock returns a lock without effect. The store holds the directory's lock itself, because a broken database would
+// release it too early.
 func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. Hard links work there, so
-// that tables need no space twice.
+// CopyFolder returns the folder for a backup copy inside the database's directory. It is on the same file system, so
+// that hard links work and tables need no second space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system of the store has no hard links, so a copy would need as much space as " +

@@ -18,9 +18,9 @@ import (
 	"capper/internal/capping"
 )
 
-// identity is the content of the file PATH.id beside the directory. The file stays when the directory is
-// emptied, replaced by an older copy, or not mounted. The database holds the same values, never older than
-// the file's.
+// identity is the content of the file PATH.id beside the directory. The file remains if the directory is emptied,
+// replaced by an older copy, or not mounted. The database holds the same values, which are never older than the values
+// in the file.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
@@ -213,10 +213,10 @@ const markInterval = time.Minute
 // minute of writes, when writes have stopped, and after a copy was made, so that a restored copy is
 // recognized as older. One goroutine calls Watch about once a second.
 //
-// The mark after writes have stopped makes damage at the end of the write-ahead log visible. Pebble takes a
-// damaged record for the torn end of the log, unless a later block says that the log was synced beyond the
-// record. The last synced record has no later block. With a mark behind that record, the next start finds
-// the mark missing and refuses to open, instead of silently losing those sends.
+// The mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged record
+// for the torn end of the log, unless a later block says that the log was synced beyond the record. The last synced
+// record has no later block. If a mark follows that record, the next start notices the missing mark and refuses to
+// open. Otherwise it would silently lose these sends.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -264,7 +264,7 @@ func KnownIDs(path string) (IDs, error) {
 	return found.IDs.value(), nil
 }
 
-// restored says that the database was restored from a backup.
+// restored describes the backup from which the database was restored.
 type restored struct {
 	Until time.Time `json:"until"` // later sends are unknown
 	At    time.Time `json:"at"`

@@ -42,7 +42,7 @@ func (i IDs) checked() (IDs, error) {
 	return i, nil
 }
 
-// Pointer returns nil for dense ids, so that their stored forms do not have a field for ids.
+// Pointer returns nil for dense ids, so that the stored form has no field for them.
 func (i IDs) Pointer() *IDs {
 	if i == (IDs{}) {
 		return nil
@@ -62,7 +62,7 @@ func (i *IDs) value() IDs {
 func (d *DB) IDs() IDs { return d.config.IDs }
 
 // checkKnownIDs returns an error when the file beside the directory names other ids. The format marker in the database
-// decides, but a look at the marker lets Pebble write its files again.
+// is authoritative, but Pebble must open and write its files before the marker can be read.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

@@ -82,7 +82,7 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error unless keys can hold all users. A key would otherwise be the one of somebody else.
+// CheckUsers returns an error if a key cannot hold one of the users. The key would otherwise be that of another user.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {

@@ -28,8 +28,8 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// explainLock returns a clear error for a lock that another process holds. Systems use two error numbers for
-// this. If this process lacks the right to open the file, the error stays as it is.
+// explainLock returns a clear error for a lock that another process holds. Systems use two error numbers for this. If
+// this process lacks the right to open the file, the error is returned unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
@@ -42,8 +42,8 @@ func explainLock(err error) error {
 	return err
 }
 
-// Holder returns the id of the process that holds the directory's lock, or 0. Holder does not take the lock,
-// so that a service which starts meanwhile is not rejected. Holder does not see a lock of its own process.
+// Holder returns the id of the process that holds the directory's lock, or 0. Holder does not take the lock, so that a
+// service can start at the same time. Holder cannot detect a lock of its own process.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

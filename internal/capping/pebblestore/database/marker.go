@@ -16,7 +16,7 @@ import (
 
 // The versions of the format that this program reads. logFormat is the version of a store whose logs this program has
 // rewritten, and of a new store. changesFormat differs from logFormat only in the changes to sets, which programs that
-// read only logFormat would ignore. So the first change to a set makes such programs refuse the store.
+// read only logFormat would ignore. After the first change to a set, such programs therefore refuse the store.
 const (
 	oldestFormat  = 1
 	logFormat     = 2
@@ -25,8 +25,8 @@ const (
 )
 
 // imageFormat is the version of a store for images. It is larger than the formats of stores for dense ids, so that
-// programs that know only dense ids refuse the store. A store for images has this format from its creation on, also
-// with changes to sets.
+// programs that know only dense ids refuse the store. A store for images has this format from its creation, with or
+// without changes to sets.
 const imageFormat = 4
 
 // bucketSize is the number of users whose logs share a key. The number is part of the format marker;
@@ -142,7 +142,7 @@ func (d *DB) markEmpty(marker string) error {
 }
 
 // HasChanges reports whether a change to a set was ever written to the store. It is always true for a store for images,
-// whose marker does not say so.
+// because its marker does not contain this fact.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
 // MarkChanges adds the marker of a store with changes to sets to the batch, unless the store has it. The caller
@@ -178,8 +178,8 @@ func (d *DB) loadUpgrade() error {
 	return nil
 }
 
-// beginUpgrade marks the store as one with logs of the newest format and starts the upgrade, in one durable step.
-// Older programs cannot open the store from then on.
+// In one durable step, beginUpgrade writes the marker of the newest log format and starts the upgrade. After that,
+// older programs cannot open the store.
 func (d *DB) beginUpgrade(from int) error {
 	if from >= logFormat {
 		return nil

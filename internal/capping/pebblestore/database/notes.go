@@ -69,9 +69,8 @@ func (n *notes) write(names []string) error {
 	return err
 }
 
-// Check reads the list and returns an error when a listed file is missing. Check ignores a list without the
-// database's current manifest: an older version of capper, which did not keep the list, had the store open
-// since.
+// Check reads the list and returns an error when a listed file is missing. Check ignores a list without the database's
+// current manifest: an older version of capper, which does not write the list, had opened the store in the meantime.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,11 +30,11 @@ func (d *DB) Broken() error {
 	return nil
 }
 
-// takeDown takes the store out of service. After a refused write the content of the disk is unknown, so that
-// nothing may be allowed before a restart.
+// takeDown takes the store out of service. After a refused write, the content of the disk is unknown, so the store must
+// not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service like takeDown. fail calls also before waiting calls get their error.
+// fail takes the store out of service like takeDown. It calls the function also before waiting calls get their error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
@@ -49,7 +49,7 @@ func (d *DB) fail(err error, also func()) error {
 	return d.Broken()
 }
 
-// isolate takes the store out of service and prevents all calls to Pebble, which may hold its mutexes for
+// isolate takes the store out of service and prevents all calls to Pebble, because Pebble may hold its mutexes for
 // ever.
 func (d *DB) isolate(err error) error {
 	return d.fail(err, func() {

@@ -42,8 +42,8 @@ type Block struct {
 // belong to a table.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// ReadAs makes the block take ids of a scheme instead of dense ids. names means that the block also keeps what leads
-// from images back to ids.
+// ReadAs makes the block take ids of a scheme instead of dense ids. names means that the block also keeps the data that
+// converts images to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text

@@ -22,9 +22,8 @@ func namesID(name string) bool {
 	return idName.MatchString(name) && strings.Count(name, " ") < 3 && !strings.ContainsAny(name, ":;,'\"()<>")
 }
 
-// userColumn returns the index of the column whose name looks like user ids, or -1 if no name looks
-// like an id. If only other ids match, the result is an error, because the numbers of orders look just
-// like those of users.
+// userColumn returns the index of the column whose name looks like user ids, or -1 if no name looks like an id. If only
+// names of other ids match, the result is an error, because order numbers look like user ids.
 func userColumn(names []string) (int, error) {
 	found := -1
 	var others []string

@@ -69,8 +69,8 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	return likely(first, header)
 }
 
-// likelyID returns the column whose name looks like user ids, or the first column. Where ids are texts, a name or the
-// word of a header would pass for an id, so the first column must be the only one, and said to have a header or none.
+// likelyID returns the column whose name looks like user ids, or the first column. If ids are texts, any word could be
+// an id. The first column must then be the only one, and the options must say whether there is a header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -86,8 +86,8 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that chooses the only column beside the id column. With several such
-// columns it returns an error, because guessing a date column would create one set per day.
+// otherThan returns a function that chooses the only column that is not the id column. With several such columns it
+// returns an error, because guessing a date column would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {

@@ -108,9 +108,9 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b, which is not empty, and sets values to its fields at these
-// places. row returns the number of fields, whether all quotes are valid, the size of the row with its line
-// break, and the row without it.
+// row parses the row at the beginning of b, which is not empty, and sets values to its fields at the given indexes. row
+// returns the number of fields, whether all quotes are valid, the size of the row with its line break, and the row
+// without it.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/ids"
 )
 
-// addImage is Add for ids that are not dense.
+// addImage does the same as Add, for ids that are not dense.
 func (b *Block) addImage(row int64, id, segment []byte) {
 	image, rest, ok := b.parse(row, id)
 	if !ok {
@@ -25,7 +25,7 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 	b.keepImage(image, rest, id)
 }
 
-// parse returns the image and the rest of an id, or rejects the row. Blanks around an id are left out, except for the
+// parse returns the image and the rest of an id, or rejects the row. parse ignores blanks around an id, except for the
 // kind text.
 func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	blank := len(bytes.TrimSpace(id)) == 0
@@ -44,7 +44,7 @@ func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	return 0, 0, false
 }
 
-// keepImage adds an image, with what leads back to its id.
+// keepImage adds an image, and the data that converts it to its id.
 func (b *Block) keepImage(image, rest uint64, text []byte) {
 	b.Images = append(b.Images, image)
 	if b.rests {
@@ -97,7 +97,7 @@ func (b *Block) jsonID(value []byte, kind ids.Kind) ([]byte, error) {
 	return nil, fmt.Errorf("is not a user id: must be a JSON string, got %s", Clip(value))
 }
 
-// takeOther is takeRow for ids that are not dense.
+// takeOther does the same as takeRow, for ids that are not dense.
 func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table bool) {
 	if p.present != nil && !p.present[i] {
 		into.Reject(row, []byte("null"), reasonEmpty)

@@ -2,9 +2,8 @@ package format
 
 import "fmt"
 
-// Multiline describes rows that span several lines, because of a quoted field or an escaped line
-// break. A few short ones are usually addresses; a long one usually comes from a missing quote and
-// contains other rows.
+// Multiline describes rows that span several lines, because of a quoted field or an escaped line break. A few short
+// rows of this kind are usually addresses. A long one usually comes from a missing quote and contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows

@@ -81,7 +81,7 @@ func (f *parquetFile) checkCodecs() error {
 // blockRows is the maximum number of rows in a block.
 const blockRows = 1 << 16
 
-// The values that stand for a row without a usable segment.
+// These values mean a row without a usable segment.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already
@@ -139,8 +139,8 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 	return nil
 }
 
-// checkRowCounts compares the row counts in the footer with each other: those of the file, its row
-// groups and their columns. Reading later compares the counts with the actual rows of each group.
+// checkRowCounts compares the row counts in the footer: the counts of the file, of its row groups and of their columns.
+// ReadGroup later compares them with the actual rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {

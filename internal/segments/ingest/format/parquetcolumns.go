@@ -97,8 +97,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// named returns the index of a name, or -1 if no name matches. An exact match is preferred to one that
-// differs in upper and lower case. A name that occurs twice is an error.
+// named returns the index of a name, or -1 if no name matches. It prefers an exact match to a match that differs in
+// upper and lower case. A name that occurs twice is an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -159,7 +159,7 @@ func idTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 			"or strings of digits", c.Name(), c.Type())
 }
 
-// otherTypeOf is idTypeOf for ids that are not dense.
+// otherTypeOf does the same as idTypeOf, for ids that are not dense.
 func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	var as idType
 	ok := false
@@ -191,7 +191,7 @@ func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	return 0, fmt.Errorf("column %q has type %s, but ids of the kind %s must be %s", c.Name(), c.Type(), kind, wanted)
 }
 
-// isUUIDType reports whether a column of 16 bytes holds UUIDs: it says so, or it says nothing.
+// isUUIDType reports whether a column of 16 bytes holds UUIDs: its declared type is UUID, or it has none.
 func isUUIDType(t parquet.Type) bool {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		_, ok := logical.Value.(*format.UUIDType)
