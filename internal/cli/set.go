@@ -23,8 +23,8 @@ type SetMembersCommand struct {
 func (c *SetMembersCommand) Help() string {
 	return "Lists the latest change of each user whom calls added to the set or removed from it. A superseded change " +
 		"has no effect, because the build in use is newer; it is left out after a while. Users of the build are not " +
-		"listed. A user to whose id the generation in use does not lead back is image: and the id's image. The API " +
-		"key needs the scope read or lists."
+		"listed. If the generation in use does not contain the id of a user, the list has image: and the id's image. " +
+		"The API key needs the scope read or lists."
 }
 
 // Run prints the changes.

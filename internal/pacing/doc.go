@@ -1,5 +1,4 @@
-// Package pacing decides how fast allowed sends may start. It gives out permits at the rates and limits of
-// pacers.
+// Package pacing decides how fast allowed sends may start. It grants permits at the rates and limits of pacers.
 //
 // # Vocabulary
 //
@@ -15,7 +14,7 @@
 //	Pacers.Return: request → Store: remove from the request and from the logs → permits that went back
 //
 // The pacers of a call are of one group, because one atomic step needs all their logs in one place. A store may keep
-// groups apart, so a request id is one of its group.
+// groups in different places, so each group has separate request ids.
 //
 // Place puts permits into logs as a pure function: no clock, no I/O. Stores place and record in one atomic
 // step. Package redisstore places in a script, and a differential test compares that script with Place.
@@ -49,9 +48,9 @@
 // # Permits that go back
 //
 // A request gives back its permits from a given number on, as far as their slots are later than now: the request and
-// the log of each target lose them in one step. Nothing goes back twice, because a repeated request has only what
-// stayed. No window counts a slot that went back. The slots of the line from the first such slot on stand ahead, so
-// that later permits get the room before them.
+// the log of each target lose them in one step. Nothing goes back twice, because a repeated request has only the
+// remaining permits. No window counts a slot that went back. The slots of the line from the first such slot on stand
+// ahead, so that later permits get the room before them.
 //
 // A log keeps slots that it cannot lose, and they count until they pass. It gets at most MostReturned strands, so
 // earlier slots stay in the line when more would be needed. Merge may have moved permits of a slot that has several
@@ -64,15 +63,15 @@
 // logs, too. A pacer without a rate may have slots of other calls at the same instant, in another part, so its parts
 // count what went back until it passes.
 //
-// A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they
-// pass. No call reserves more than its longest wait. A caller that knows the request id may give back later slots: a
-// sender that waits for its slots has used none of it.
+// A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they pass.
+// No call reserves slots beyond its longest wait. A caller that knows the request id may give back future slots,
+// because a sender that waits for its slots has used none of these.
 //
 // # Targets that share
 //
-// A slow target and a fast one in one call waste nothing: permits of the fast one alone get the room between the
-// slots ahead. Each slot ahead delays a single permit by less than an interval. A target that is
-// asked for more than it has gives its slots to the calls in the order in which they come.
+// A slow and a fast target in one call waste no slots: calls for only the fast one get the room between the slots
+// ahead. Each slot ahead delays a single permit by less than an interval. If calls ask a target for more than it
+// allows, they get its slots in order of arrival.
 //
 // Slots of two rates meet only at whole intervals. Let s be the slow interval in fast intervals and f the fraction
 // of s. Both targets can give out 95 % of their rates if s ≥ 19·f·(1-f), and no rule reaches it otherwise: between
@@ -83,8 +82,8 @@
 // # Shares
 //
 // A share keeps a part of a pacer for its own calls. A call is of one share at most; the other calls, and what a share
-// takes beyond its part, are the rest. Each share has a log, and the rest has one, beside the pacer's own log. They
-// are targets as all others, so the rules above predict every slot.
+// takes beyond its part, are the rest. Each share has a log, and the rest has one, beside the pacer's own log. They are
+// ordinary targets, so the rules above predict every slot.
 //
 //   - The part of a limit is its percentage of Max, rounded up. A rate of one permit each interval becomes a limit of
 //     n permits in n intervals, its period. n is the least number of which whole parts are the shares, up to one
@@ -106,10 +105,10 @@
 //
 // # Calls without a wait
 //
-// A call without a wait gets slots of the present moment. When nobody may reserve a slot, it is lost until the next
-// call comes. A slow pacer would give out a slot only when its caller happens to come first at a busy fast one. So a
-// call that gets nothing at once takes the next slot if that is near. The call is held until the slot is there, and
-// its answer has no waits.
+// A call without a wait gets slots of the present moment. A slot that no call may reserve is lost until the next call
+// comes. A slow pacer would grant a slot only if its caller also came first at a busy fast pacer. So a call that gets
+// nothing at once takes the next slot if that is near. The call is held until the slot is there, and its answer has no
+// waits.
 //
 //   - A call of one pacer with a rate is held for an interval, and 5 ms at most. A call of several pacers is held for
 //     5 ms and an interval of each pacer but the slowest one, and HeldFor at most. Without a rate, the interval is the
@@ -118,15 +117,15 @@
 //     of the slowest one.
 //   - A call for several permits is held only if it gets none at once, and then for the permits up to that slot: they
 //     all start when the answer comes.
-//   - A refused call is told to come back when it would be held.
+//   - The answer to a refused call tells the time at which the call would be held.
 //
 // TestCallsWithoutAWaitShare measures that each pacer gives out its rate.
 //
 // # Waits of different length
 //
-// Calls with a longer wait fill a pacer up to this wait, so calls with a shorter one get nothing. Therefore those leave
-// room for these. The waits form classes: from 0, 500 ms, 1 s, 2 s, 5 s, 10 s, 30 s, and from 2 m on. The reach of a
-// call is the start of its class.
+// Calls with a longer wait could fill a pacer up to this wait, so that calls with a shorter wait would get nothing.
+// Therefore calls with longer waits leave room. The waits form classes: from 0, 500 ms, 1 s, 2 s, 5 s, 10 s, 30 s, and
+// from 2 m on. The reach of a call is the start of its class.
 //
 //   - A call asks for its reach at a pacer that has a slot beyond the wait of the call, and more than 250 ms ahead. A
 //     call of the reach 0 asks only when it gets less than it wants. A reach is asked for during KeptFor. Instances

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// plan is how a call asks the store for permits: in one step, in three when it has a share of a pacer, or in two when
-// it leaves room for calls with shorter waits.
+// plan is the sequence of steps in which a call asks the store for permits. It has one step, three if the call has a
+// share of a pacer, or two if the call leaves room for calls with shorter waits.
 type plan struct {
 	answer *Answer
 	base   *Ask          // a target for each pacer of the call, with the longest wait of the call
 	shares []int         // by pacer: the index of the call's share, or -1
 	wait   time.Duration // the longest wait of the call and its pacers
-	// leaves says that the call leaves room for calls with shorter waits, when there are any.
+	// leaves says that the call leaves room for calls with shorter waits, if such calls arrive.
 	leaves bool
 	rooms  []leaving // by pacer; nil: it leaves none
 	steps  []step
 }
 
-// step is an ask for the permits that the steps before it did not give.
+// step is an ask for the permits that earlier steps did not grant.
 type step struct {
 	own  bool // of the call's own part, at the pacers where it has one
 	far  bool // also of the part beyond a reach, at the pacers where the call leaves room
 	wait time.Duration
 }
 
-// steps returns the steps of a call that waits so long. A call of a share asks for permits of its own part that are
-// near, then for those that others leave, then for all of its own part.
+// steps returns the steps of a call with this wait. A call of a share first asks for near permits of its own part, then
+// for permits that other calls leave, then for all permits of its own part.
 func (p *plan) setSteps() {
 	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
 	for i, share := range p.shares {
@@ -53,7 +53,7 @@ func (p *plan) setSteps() {
 	}
 }
 
-// leaveRoom makes the call ask for what is left near, and then for slots of the part beyond a reach.
+// leaveRoom makes the call ask for near free slots first, and then for its part of the slots later than a reach.
 func (p *plan) leaveRoom() {
 	far, near, some := p.base.MaxWait, p.base.MaxWait, false
 	for _, left := range p.rooms {
@@ -96,9 +96,8 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns an ask of all targets that can have slots of the call. A call of several steps does not tell which one
-// gave a slot, and a pacer without a rate may have slots of others at the same instant. So the parts of such a pacer
-// are left out.
+// all returns an ask with all targets that may have slots of the call. It omits the parts of a pacer without a rate:
+// the step that granted a slot is unknown, and such a pacer may have slots of other calls at the same instant.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
@@ -139,7 +138,7 @@ func (p *plan) checkTargets() error {
 	return nil
 }
 
-// following is the slot of one more permit, as a step has found it.
+// following is the slot that a step found for one more permit.
 type following struct {
 	at            Time
 	target, limit int

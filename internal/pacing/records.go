@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// RecordKind is a kind of record that grants leave in the store.
+// RecordKind is a kind of record that grants create in the store.
 type RecordKind byte
 
 // The kinds of records.
@@ -40,8 +40,8 @@ type RecordGroup struct {
 	Expires int64 // seconds since 1970
 }
 
-// RecordStore keeps the numbers of records and looks up single records. A RecordStore is safe for concurrent
-// use, and every method returns within the deadline of ctx.
+// RecordStore stores how many records exist, and looks up single records. A RecordStore is safe for concurrent use, and
+// every method returns within the deadline of ctx.
 type RecordStore interface {
 	// HasRequest reports whether the request for pacers of the group is remembered.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
@@ -65,7 +65,7 @@ func (b RecordBounds) WithDefaults() RecordBounds {
 	return b
 }
 
-// RecordsError is the error of a call that would leave more records than the bounds allow.
+// RecordsError is the error of a call that would create more records than the bounds allow.
 type RecordsError struct {
 	Kind       RecordKind
 	Bound      int
@@ -86,7 +86,7 @@ func (e *RecordsError) Error() string {
 		remedy, capping.Span(e.RetryAfter))
 }
 
-// Records bounds the number of records that grants leave in the store. Each instance counts its own records and adds
+// Records limits the number of records that grants create in the store. Each instance counts its own records and adds
 // them to the store's numbers every second, and reads the other instances' numbers there. All instances together can
 // therefore exceed a bound by the grants of one second, or by 1/64 each. The numbers go down when records expire.
 // Records is safe for concurrent use.
@@ -110,7 +110,7 @@ type Records struct {
 	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// holder identifies a number of records: of one kind, for one client or for all clients.
+// holder identifies a count of records: the records of one kind, for one client or for all clients.
 type holder struct {
 	client string
 	kind   RecordKind
@@ -143,7 +143,7 @@ func (r *Records) CountAll(kind RecordKind) int {
 	return r.totals[holder{kind: kind, all: true}]
 }
 
-// Used returns the used share of the fullest bound.
+// Used returns the used fraction of the fullest bound.
 func (r *Records) Used() (most float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Records) boundOf(h holder) int {
 	return r.bounds.Client
 }
 
-// entry is a call in progress that may leave records in the store.
+// entry is a call in progress that may create records in the store.
 type entry struct {
 	records  *Records
 	client   string
@@ -169,8 +169,8 @@ type entry struct {
 	reserved map[RecordKind]int // reservations of the call
 }
 
-// enter admits a call that leaves no records, repeats an earlier request or fits into the bounds. An error
-// of the store rejects no call. A nil entry needs neither note nor leave.
+// enter admits a call that creates no records, repeats an earlier request or fits into the bounds. An error of the
+// store rejects no call. A nil entry needs neither note nor leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -207,7 +207,7 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	return e, nil
 }
 
-// judge reports whether the target's log is new, and whether it must be counted.
+// judge reports whether the target's log is new, and whether it counts as a record.
 func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -225,7 +225,7 @@ func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// reserve reserves records for the call: all that it may leave, or none.
+// reserve reserves all records that the call may create, or none.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,7 +260,7 @@ func (r *Records) nextExpiry(h holder) time.Duration {
 	return time.Duration(max(1, first-now)) * time.Second
 }
 
-// note counts the records that a grant of the call left in the store.
+// note counts the records that a grant of the call created in the store.
 func (e *entry) note(ask *Ask, grant *Grant) {
 	if e == nil || grant.Replayed {
 		return
@@ -292,8 +292,8 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know records that the target's log exists and how long it lasts. It does not change the end of a running
-// count.
+// know records that the target's log exists, and its lifetime. It does not change the end of a record that is already
+// counted.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -347,7 +347,7 @@ func (e *entry) leave() {
 	clear(e.reserved)
 }
 
-// The interval between two synchronizations with the store, and the timeout of one.
+// Run synchronizes once per interval, and each synchronization has a timeout.
 const (
 	syncEvery  = time.Second
 	syncWithin = 5 * time.Second
@@ -369,8 +369,8 @@ func (r *Records) Run(ctx context.Context) {
 	}
 }
 
-// Sync adds the numbers of this instance to the store's numbers and reads the other instances' numbers.
-// Numbers that the store did not accept are added by the next Sync.
+// Sync adds the numbers of this instance to the store's numbers and reads the other instances' numbers. The next Sync
+// adds numbers that the store did not accept.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
