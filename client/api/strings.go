@@ -9,7 +9,7 @@ import (
 // ids. The types of this file are the answers to such requests. They have the JSON of the types for numbers, but for
 // the ids, which are canonical.
 
-// FilterStrings is FilterIDs with ids as strings.
+// FilterStrings has the fields of FilterIDs, with ids as strings.
 type FilterStrings struct {
 	Allowed     []string      `json:"allowed"`
 	Replayed    []string      `json:"replayed"`
@@ -43,7 +43,7 @@ func (d DenialOfID) MarshalJSON() ([]byte, error) {
 	}{plain(d), (*instant)(d.RetryAt)})
 }
 
-// WaveStrings is WaveIDs with ids as strings.
+// WaveStrings has the fields of WaveIDs, with ids as strings.
 type WaveStrings struct {
 	From    time.Time `json:"from"`
 	ReadyAt time.Time `json:"ready_at"`
@@ -59,7 +59,7 @@ func (w WaveStrings) MarshalJSON() ([]byte, error) {
 	}{plain(w), instant(w.ReadyAt)})
 }
 
-// ReleaseStrings is ReleaseIDs with ids as strings.
+// ReleaseStrings has the fields of ReleaseIDs, with ids as strings.
 type ReleaseStrings struct {
 	Released    []string       `json:"released"`
 	Unavailable []string       `json:"unavailable"`
@@ -67,7 +67,7 @@ type ReleaseStrings struct {
 	Summary     ReleaseSummary `json:"summary"`
 }
 
-// LookupStrings is LookupIDs with ids as strings.
+// LookupStrings has the fields of LookupIDs, with ids as strings.
 type LookupStrings struct {
 	Generation string           `json:"generation"`
 	Users      []UserLookupOfID `json:"users"`
@@ -87,7 +87,7 @@ type ExplanationOfID struct {
 	Explanation
 }
 
-// ImportRequestStrings is ImportRequest with ids as strings.
+// ImportRequestStrings has the fields of ImportRequest, with ids as strings.
 type ImportRequestStrings struct {
 	MessageID string             `json:"message_id,omitempty"`
 	Channel   string             `json:"channel,omitempty"`
@@ -102,13 +102,13 @@ type ImportedSendOfID struct {
 	MessageID string    `json:"message_id,omitempty"`
 }
 
-// ImportAnswerStrings is ImportAnswer with ids as strings.
+// ImportAnswerStrings has the fields of ImportAnswer, with ids as strings.
 type ImportAnswerStrings struct {
 	Unavailable []string      `json:"unavailable"`
 	Summary     ImportSummary `json:"summary"`
 }
 
-// SendsCheckStrings is SendsCheck with ids as strings.
+// SendsCheckStrings has the fields of SendsCheck, with ids as strings.
 type SendsCheckStrings struct {
 	Missing     []MissingStrings  `json:"missing"`
 	Unavailable []string          `json:"unavailable"`
@@ -116,7 +116,7 @@ type SendsCheckStrings struct {
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
-// MissingStrings is MissingSends with ids as strings.
+// MissingStrings has the fields of MissingSends, with ids as strings.
 type MissingStrings struct {
 	Partition *int     `json:"partition,omitempty"`
 	Node      string   `json:"node,omitempty"`

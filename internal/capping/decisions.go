@@ -65,7 +65,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// decide decides a send with the generation and policy of the basis. known and since are those of Batch.
+// decide decides a send with the generation and policy of the basis. known and since have the meaning of the fields of
+// Batch.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -344,7 +345,7 @@ func (d *Decisions) groupOf(i int) int {
 	return int(d.groups[i])
 }
 
-// Segment returns the segment of user i, or "" for a user in none.
+// Segment returns the segment of user i, or "" for a user in no segment.
 func (d *Decisions) Segment(i int) string {
 	if code := d.Codes[i]; code > 0 {
 		return d.Names[code-1]
@@ -368,8 +369,8 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits for the bits of user i's Verdict.Shadow: bit k stands for limit k.
-// ShadowLimits returns nil when no bit is set.
+// ShadowLimits returns the limits for the bits of user i's Verdict.Shadow: bit k belongs to limit k. ShadowLimits
+// returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
 		return nil

@@ -45,9 +45,8 @@ func MessageOf(text string) Message {
 	return Message{ID: text}
 }
 
-// Token stands for a message in a log: the first 6 bytes of the SHA-256 hash of the message's text. Two
-// messages in one user's log and channel collide with a probability of 1 in 2^48. The zero token means no
-// message.
+// Token identifies a message in a log: the first 6 bytes of the SHA-256 hash of the message's text. Two messages in one
+// user's log and channel collide with a probability of 1 in 2^48. The zero token means no message.
 type Token [6]byte
 
 // Token returns the message's token. A message without an ID has the zero token.

@@ -31,7 +31,7 @@ func parseImage(text string) (user capping.UserID, ok bool) {
 	return user, true
 }
 
-// Names holds the flag for the location that leads from ids to the images in an audit, and back.
+// Names holds the flag for the location whose key and ids convert ids to images, and back.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published generations, needed to translate ids that are not dense. Default: segments.source of --config."`
 }

@@ -75,8 +75,8 @@ func (w *Watcher) Status() Status {
 	return w.status
 }
 
-// ErrNotYet marks a temporary refusal of a configuration. The Watcher tries the configuration again at each check of
-// the file.
+// ErrNotYet marks the error of a configuration that is rejected only for now. The Watcher tries the configuration again
+// at each check of the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
 // Run polls the file until ctx ends. The function apply puts a changed configuration into use; after an error it has

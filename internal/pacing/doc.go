@@ -100,8 +100,9 @@
 //     each readEvery with a call of the rest, an instance looks at the marks.
 //
 // So a share that begins to be asked for waits for the slots within RestAhead, and for the longest window up to
-// SoonWindow. After that it gets its part, whatever others ask, in each period or window. While a share is asked for
-// and takes less than its part, the rest of the part is lost. RunShares in package pacingtest has the figures.
+// SoonWindow. After that it gets its part in each period or window, even if other calls ask for more than the pacer
+// allows. While a share is asked for and takes less than its part, the rest of the part is lost. RunShares in package
+// pacingtest has the figures.
 //
 // # Calls without a wait
 //

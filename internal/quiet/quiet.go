@@ -72,7 +72,7 @@ type Piece struct {
 // farthest bounds the search for an opening. The bound covers the clocks of a whole year.
 const farthest = 400 * day
 
-// At returns the piece of time that contains t, starting at t.
+// At returns the rest, from t on, of the piece of time that contains t.
 func At(clocks []Clock, t time.Time) Piece {
 	by, next := step(clocks, t)
 	if by < 0 {

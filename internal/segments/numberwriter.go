@@ -5,7 +5,7 @@ import (
 	"capper/internal/ids"
 )
 
-// NumberWriter makes the dictionary of a generation, and the way back from its numbers to ids. The ids come in the
+// NumberWriter makes the dictionary of a generation, and the Back that converts its numbers to ids. The ids come in the
 // ascending order of their images.
 type NumberWriter struct {
 	kind           ids.Kind

@@ -143,8 +143,8 @@ func (s *Server) pressure(c *call) error {
 	return writeJSON(c.w, pressureFor(answer, c.Namespace))
 }
 
-// pressureOf returns a fresh answer to the question, or counts. A count of the same question that somebody else began
-// is awaited.
+// pressureOf returns a recent answer to the question if there is one, and otherwise counts. A count of the same
+// question that somebody else began is awaited.
 func (s *Server) pressureOf(ctx context.Context, holder string, key *pressureKey, cfg pressure.Config) (*api.Pressure,
 	error) {
 	for {

@@ -113,7 +113,7 @@ type worker struct {
 	tally   Tally
 }
 
-// log returns the user's log, empty for a user without one, and whether it came from the cache. The log is
+// log returns the user's log, and whether it came from the cache. A user without a log has an empty one. The log is
 // valid until the next call or the cache's next Put.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {

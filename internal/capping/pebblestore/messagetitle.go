@@ -103,9 +103,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles checks at most most titles from the given key on and removes those of messages without counts that were
-// set before the counts of a call would have expired. SweepTitles returns the key of the next step, or nil after the
-// last title. SweepTitles skips titles that it cannot read.
+// SweepTitles checks up to most titles, beginning at the given key. It removes a title if its message has no counts and
+// if it is so old that counts would have expired. SweepTitles returns the key of the next step, or nil after the last
+// title. SweepTitles skips titles that it cannot read.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})

@@ -108,7 +108,7 @@ func (f *fleet) noteBeat(err error) {
 }
 
 // silence returns the reason why the other instances do not receive this instance's heartbeats, or nil. During a
-// silence this instance knows neither the retention that the others need nor whether the records still exist.
+// silence, this instance does not know the retention that other instances need, or whether the records still exist.
 func (f *fleet) silence() error {
 	m := f.missed.Load()
 	if m == nil || time.Since(m.since) < tellMissed {
@@ -247,8 +247,8 @@ func asOfText(asOf map[string]capping.Instant) string {
 	return string(text)
 }
 
-// oldestAsOf returns the oldest as-of instants in the descriptions of other instances. It returns nil when a
-// description has none.
+// oldestAsOf returns the oldest as-of instants in the descriptions of other instances. It returns nil if a description
+// has no as-of instants.
 func oldestAsOf(others map[string]string) map[string]capping.Instant {
 	oldest := map[string]capping.Instant{}
 	for _, description := range others {

@@ -43,9 +43,9 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.mend(ctx)
 }
 
-// makeRecords finds the records or creates them. Before it creates them, it counts the partitions that could be asked
-// for their sentinel key, and those that had one. An existing sentinel key shows that an older store was there,
-// because no instance creates sentinel keys for a store without records.
+// makeRecords finds the records or creates them. Before it creates them, it counts the partitions that it could ask for
+// their sentinel key, and the partitions that had a sentinel key. An existing sentinel key shows that an older store
+// was there, because no instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)

@@ -28,8 +28,8 @@ type Acks = topology.Acks
 // Healthy requires every replica of the user's master that the cluster does not flag as failed, and at least one.
 const Healthy = topology.Healthy
 
-// FixedAcks requires n replicas, whatever their state. The value 0 is for servers without replicas: an allowed send
-// may then be lost with its master.
+// FixedAcks requires n replicas, regardless of their state. The value 0 is for servers without replicas: an allowed
+// send may then be lost with its master.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.
@@ -136,7 +136,7 @@ func (i IDs) validate() error {
 	return nil
 }
 
-// DefaultClockSkew is the clock tolerance of a configuration without one, and MaxClockSkew is the largest tolerance.
+// DefaultClockSkew is the clock tolerance if the configuration sets none. MaxClockSkew is the largest tolerance.
 const (
 	DefaultClockSkew = 250 * time.Millisecond
 	MaxClockSkew     = time.Minute

@@ -71,8 +71,8 @@
 // others returns an error and writes nothing.
 //
 // A store moves to the newest format in a heartbeat, after every instance of the last half minute has reported that it
-// reads the format. One instance of an older version therefore keeps the way back open. After the move a start of an
-// older version returns an error, and an older version that still runs stops at its next heartbeat.
+// reads the format. While one instance has an older version, a downgrade therefore stays possible. After the move a
+// start of an older version returns an error, and an older version that still runs stops at its next heartbeat.
 //
 // # Shared records
 //
@@ -93,7 +93,7 @@
 // A call that changes a set appends a record to the log of each partition with changed users (live.go,
 // script/live.lua). Every instance reads the logs each second (liverenew.go) and keeps the changes in live.Lists.
 // filter.lua compares the version of the partition's log with the version that the caller knows, and decides nobody
-// when they differ. Before bare commands the run reads the version by a command of its own. Many records are replaced
+// when they differ. Before bare commands, the run reads the version with a separate command. Many records are replaced
 // by few packed ones (livepack.go). Changes are stored from format 3 on, because older programs would ignore them.
 //
 // # Promises

@@ -185,8 +185,8 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// extend returns how long a call keeps its sends: at least the given retention and at least the retention in force. A
-// longer retention than the one in force becomes the retention in force.
+// extend returns how long a call keeps its sends: at least the given retention and at least the retention in force. If
+// a call needs a longer retention, this becomes the retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {

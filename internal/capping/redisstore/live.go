@@ -143,7 +143,8 @@ func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	return maps.Clone(seen.othersAsOf), true
 }
 
-// changeRounds is the number of attempts to store a change with an instant that no other instance has exceeded.
+// changeRounds is the number of attempts to store a change. An attempt fails if another instance has stored a later
+// instant.
 const changeRounds = 5
 
 // change implements Store.Change.
@@ -274,8 +275,8 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 }
 
 // Stamp sets the time of the attempt: the script rejects a change whose clock is wrong, as it rejects a send. Each
-// attempt has a nonce of its own: an earlier attempt may have appended to a log that a failover has replaced since, and
-// its record and this one may have different records before them.
+// attempt has a new nonce. A failover may have replaced the log to which an earlier attempt appended, so the two
+// records may have different records before them.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)

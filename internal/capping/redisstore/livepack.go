@@ -285,7 +285,7 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe notes the freed instants that are later than those in the partition's log.
+// owe records the freed instants that are later than the freed instants in the partition's log.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()

@@ -65,8 +65,8 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look asks every node for the versions of its partitions, and renews those that have changed. It also renews the TTLs
-// when touch is true.
+// look asks every node for the versions of its partitions, and renews the partitions that have changed. It also renews
+// the TTLs when touch is true.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -270,9 +270,9 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 	return true, nil
 }
 
-// applyUnderRestoration applies a whole log and confirms that it has every change that this instance knows. The known
-// version becomes "", so that every decision asks for a renewal, which returns an error until the restoration has
-// ended.
+// applyUnderRestoration applies a whole log, and confirms that the log contains every change that this instance knows.
+// The known version becomes "", so that every decision asks for a renewal, which returns an error until the restoration
+// has ended.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())

@@ -49,8 +49,8 @@ type instances struct {
 	at    time.Time // when the heartbeat began that returned the list
 }
 
-// begin begins the restoration of partitions, and returns those for which that failed. Each partition has the time of
-// its own attempt.
+// begin begins the restoration of partitions, and returns those for which that failed. Each partition has a separate
+// time for its attempt.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -86,7 +86,7 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// sees notes the token of a reading, "" for none. It reports whether this instance still has to confirm.
+// sees records the token of a reading; "" means no token. It reports whether this instance still has to confirm.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -289,7 +289,7 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// answered reads a number from the answers of each message; 0 stands for a missing one.
+// answered reads a number from the answers of each message; 0 means a missing number.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))

@@ -50,8 +50,8 @@ func (p *pacers) placeAt(partition int) place {
 	return place{partition, script.PacerKeys{Prefix: p.config.Prefixes[partition]}}
 }
 
-// GroupsOfOneSlot returns the groups of pacers that share a Redis slot with an earlier one of the groups: by the name
-// of the group, that of the other.
+// GroupsOfOneSlot returns the groups of pacers that share a Redis slot with an earlier group. The key of the result is
+// the name of a group, and the value is the name of the earlier group.
 func GroupsOfOneSlot(groups []string) map[string]string {
 	first, shared := map[int]string{}, map[string]string{}
 	for _, group := range groups {

@@ -161,8 +161,8 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 	return earlier.RenumberedBy(later.Dictionary)
 }
 
-// SameNumbers returns an earlier generation and the live one by the numbers of one dictionary, so that a rollback may
-// take sets of both. The error is a *segments.IDsError if their ids are of different kinds or keys.
+// SameNumbers converts an earlier generation and the live one to the numbers of one dictionary, so that a rollback can
+// combine sets of both. The error is a *segments.IDsError if their ids are of different kinds or keys.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil

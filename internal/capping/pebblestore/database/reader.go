@@ -21,7 +21,7 @@ type Reader struct {
 // NewReader returns a reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// Value returns the stored value of the user, or nil without one. The value is valid until the next call.
+// Value returns the stored value of the user, or nil if there is none. The value is valid until the next call.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
 		if !r.db.damaged.isMended(user) {

@@ -24,8 +24,8 @@ type move struct{ from, to string }
 // Moving reports whether the partition's slot was moving at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar returns the quarantine of a partition whose slot is torn, or nil. A slot is torn when its
-// owner is neither of the two nodes with the slot's keys.
+// tornBar returns the quarantine of a partition whose slot is torn, or nil. A slot is torn if its owner is another node
+// than the two nodes with the slot's keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -147,8 +147,7 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// torn returns the torn slots: the owner of a torn slot is neither of the two nodes with the slot's
-// keys.
+// torn returns the torn slots. The owner of a torn slot is another node than the two nodes with the slot's keys.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {
