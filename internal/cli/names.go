@@ -132,8 +132,8 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// late is names, but reads the location when the first user is named. If the location cannot be read, late reports the
-// error and names users by their images.
+// late does the same as names, but reads the location only when it names the first user. If the location cannot be
+// read, late reports the error and names users by their images.
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name
 	return func(user capping.UserID) string {

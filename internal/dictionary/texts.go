@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// The way back from numbers to ids is a file of its own, which a generation may lack.
+// A separate file converts numbers to ids; a generation may lack it.
 //
 // Rests: 8 bytes "caprest1", 4 bytes n, 4 bytes 0, then the rest of each number's id, 8 bytes little-endian.
 //

@@ -54,7 +54,8 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// sweep forgets what no log holds any more, some twenty times in the longest time that a log keeps a send.
+// sweep drops data about sends that are no longer in any log. It runs about twenty times within the longest retention
+// of a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
 		return

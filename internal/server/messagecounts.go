@@ -294,7 +294,7 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	return atLeastZero(now.Add(-ago)), nil
 }
 
-// pastSince is since for calls that reject a time in the future.
+// pastSince does the same as since, for calls that reject a time in the future.
 func pastSince(text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err == nil && at.Time().After(now.Add(wire.Slack)) {

@@ -83,8 +83,8 @@ func (s *Server) changeSet(c *call) error {
 		Superseded: superseded(store.Lists(), batch, stored)})
 }
 
-// superseded counts the users of a stored batch for whom a later change stands, or a build that is later than the
-// change.
+// superseded counts the users of a stored batch whose change has no effect, because a later change or a later build
+// takes precedence.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded

@@ -44,8 +44,8 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// join writes the remaining parts in their order. The result left is true when parts remain, or when there were none
-// from the beginning.
+// join writes the remaining parts in their order. The result left is true if parts remain, or if there were no parts at
+// the beginning.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string
 	all := 0

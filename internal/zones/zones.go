@@ -22,7 +22,7 @@ var version string
 //go:embed zoneinfo.zip
 var archive string
 
-// noPlace is a name in the database that stands for a clock that was never set.
+// noPlace is a name in the database that means a clock that was never set.
 const noPlace = "Factory"
 
 // database returns the archive's files by the name of their time zone.

@@ -66,7 +66,7 @@ func (g *Guesses) Try(address, key string) (right func(), err error) {
 	}, nil
 }
 
-// makeRoom forgets a guest when too many are remembered: the one who may try soonest again without a bound.
+// makeRoom forgets a guest if too many are remembered. It forgets the guest whose waiting time ends first.
 func (g *Guesses) makeRoom(who guest, now time.Time) {
 	if _, known := g.full[who]; known || len(g.full) < mostGuests {
 		return
