@@ -221,7 +221,6 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 			t.part++
 		}
 		t.calls++
-		ended := ask.Ends && !grant.Replayed || !ask.Continues && grant.Replayed && grant.Granted == 0
 		t.more, t.ends = grant.More, t.ends || grant.Replayed && (len(t.steps) > 1 || t.leaves)
 		t.answer.add(grant)
 		t.answer.Refused -= grant.Granted
@@ -229,8 +228,12 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 		switch {
 		case t.calls == mostParts, t.base.Permits > 0 && t.answer.Refused == 0:
 			return true, next, nil
-		case ended:
+		case ask.Ends && !grant.Replayed:
 			return true, next, nil
+		case grant.Replayed && grant.Granted == 0 && !ask.Continues: // the end, or a part that was given back
+			if follows, err := t.remembers(ctx); err != nil || !follows {
+				return true, next, err
+			}
 		case t.more || t.ends:
 		default:
 			return grant.Replayed, next, nil
@@ -240,6 +243,11 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 
 // asked reports whether a share is asked for.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
+
+// remembers reports whether the store remembers the next part of the call's request.
+func (t *taking) remembers(ctx context.Context) (bool, error) {
+	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
+}
 
 // Back is the result of giving back permits of a call.
 type Back struct {
@@ -288,11 +296,29 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		if kept += one.Kept; !one.More {
 			kept = 0
 		}
-		if !one.More && (len(plan.steps) == 1 && !plan.leaves || !one.Known) { // each step of a share may have a part
-			break
+		switch several := len(plan.steps) > 1 || plan.leaves; { // each step of a share may have a part
+		case part > 0 && !one.Known:
+			if err := p.end(ctx, plan, ask); err != nil {
+				return nil, err
+			}
+			return back, nil
+		case !one.More && (!several || !one.Known):
+			return back, nil
 		}
 	}
 	return back, nil
+}
+
+// end ends the request of a return, so that a step of the call that comes late takes no permits.
+func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
+	ask := *plan.base
+	ask.Request, ask.Ends = returned.Request, true
+	ask.Lasts = returned.MaxWait
+	for i := range plan.answer.Pacers {
+		ask.Lasts = min(ask.Lasts, plan.answer.Pacers[i].LongestWait())
+	}
+	_, err := p.store.TakePermits(ctx, &ask)
+	return err
 }
 
 // add adds the result of the next part.

@@ -27,6 +27,8 @@ type Store interface {
 	// one of another ask returns a *ReuseError. After any other error the result is unknown, and the caller must use
 	// none of the permits.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
+	// HasRequest reports whether the request for pacers of the group is remembered.
+	HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	// ForgetPacer removes the logs of a pacer of the group, or of AnyGroup, including all logs of its messages or keys.
 	// Later permits are placed into empty logs. A missing log is not an error. Requests stay remembered.
 	ForgetPacer(ctx context.Context, pacer, group string) error

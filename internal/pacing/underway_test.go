@@ -2,6 +2,7 @@ package pacing_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,4 +97,43 @@ func TestUsedPermitsOfSeveralStepsStay(t *testing.T) {
 		}
 		clock = clock.Add(10 * time.Second)
 	}
+}
+
+// A repetition gets the permits that a return has left, whichever step gave them, also when the return emptied the
+// steps before. A step that comes after the return takes nothing.
+func TestARepetitionGetsWhatAReturnLeft(t *testing.T) {
+	t.Parallel()
+	clock := time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)
+	store := pacingtest.NewMemory(func() time.Time { return clock })
+	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e", MaxWait: 5 * time.Second,
+		Rate: pacing.Rate{Permits: 250, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
+	p.SetClock(func() time.Time { return clock })
+	call := func(id string, permits int, wait time.Duration) *pacing.Call {
+		return &pacing.Call{Pacers: []string{"e"}, Permits: permits, MaxWait: wait, Share: "otp", RequestID: id}
+	}
+	emptied := 0
+	for first := range 12 {
+		for pause := range 20 {
+			_, err := p.Take(t.Context(), call("", 1+first, 20*time.Millisecond))
+			require.NoError(t, err)
+			clock = clock.Add(30 * time.Millisecond)
+			id := fmt.Sprint(first, ".", pause)
+			given, err := p.Take(t.Context(), call(id, 6, 200*time.Millisecond))
+			require.NoError(t, err)
+			clock = clock.Add(time.Duration(pause) * 3 * time.Millisecond)
+			back, err := p.Return(t.Context(), call(id, 6, 200*time.Millisecond), 0)
+			require.NoError(t, err)
+			require.Equal(t, given.Granted, back.Permits+back.Kept)
+			for range 3 {
+				again, err := p.Take(t.Context(), call(id, 6, 200*time.Millisecond))
+				require.NoError(t, err)
+				require.Equal(t, []int{back.Kept, 0}, []int{again.Granted, again.Fresh}, id)
+			}
+			if back.Permits > 0 && back.Kept > 0 {
+				emptied++
+			}
+			clock = clock.Add(time.Second)
+		}
+	}
+	require.Greater(t, emptied, 50, "returns of a part")
 }

@@ -37,6 +37,7 @@ type called struct {
 	call     *pacing.Call
 	slots    []pacing.Time
 	returned bool // some of them may have been given back
+	kept     int  // permits that a return left; -1: unknown, or none was made
 }
 
 // CallersPolicy returns pacers with names that no other test uses: a rate and a window with shares, a pacer per key,
@@ -141,10 +142,10 @@ func (c *Callers) once(rng *rand.Rand) time.Duration {
 		switch {
 		case err == nil:
 			if c.keep(call, answer); call.RequestID != "" && answer.Granted > 0 {
-				back := rng.IntN(100) < 30
-				c.note(&called{call, slotsOf(&answer.Grant), back})
-				if back {
-					c.giveBack(rng, call, rng.IntN(2)*rng.IntN(answer.Granted+1))
+				past := &called{call: call, slots: slotsOf(&answer.Grant), returned: rng.IntN(100) < 30, kept: -1}
+				c.note(past)
+				if past.returned {
+					past.kept = c.giveBack(rng, call, rng.IntN(2)*rng.IntN(answer.Granted+1))
 				}
 			}
 			return min(answer.Next, longestPause)
@@ -193,8 +194,9 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack gives back the permits of a call but the used ones, until it is answered.
-func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) {
+// giveBack gives back the permits of a call but the used ones, until it is answered, and returns how many the call has
+// then; -1: unknown.
+func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 		back, err := c.instances[rng.IntN(len(c.instances))].Return(ctx, call, used)
@@ -203,13 +205,14 @@ func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.tally.Returned += back.Permits
-			return
+			return back.Kept
 		}
 		c.pause(longestPause)
 		if c.stopped() {
-			return
+			return -1
 		}
 	}
+	return -1
 }
 
 // Tally returns the counts so far.
@@ -232,7 +235,12 @@ func (c *Callers) Settle(t testing.TB) {
 		}, "a call of a share or a key is answered again: %v", &c.tally)
 		forgotten := len(past.slots) > 0 && // on a slow machine
 			past.slots[len(past.slots)-1].Add(pacing.RememberFor-c.Patience) <= again.At
-		if slots := slotsOf(&again.Grant); !past.returned && !forgotten && !slices.Equal(slots, past.slots) {
+		slots := slotsOf(&again.Grant)
+		if past.kept >= 0 && !forgotten && len(slots) != past.kept {
+			c.faults = append(c.faults, fmt.Sprintf("a call %+v kept %d permits, and has %d", past.call, past.kept,
+				len(slots)))
+		}
+		if !past.returned && !forgotten && !slices.Equal(slots, past.slots) {
 			c.faults = append(c.faults, fmt.Sprintf("a call %+v was granted %d slots at %v, and again %d at %v",
 				past.call, len(past.slots), past.slots, len(slots), slots))
 		}

@@ -87,6 +87,13 @@ func (m *Memory) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (
 	return held.GiveBack(now, ask, used, logs), nil
 }
 
+// HasRequest implements pacing.Store.
+func (m *Memory) HasRequest(_ context.Context, _ string, r pacing.Request) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.requests[r] != nil, nil
+}
+
 // of returns the logs of the targets.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
