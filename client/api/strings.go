@@ -96,7 +96,8 @@ type ImportRequestStrings struct {
 
 // ImportedSendOfID is ImportedSend with the id as a string.
 type ImportedSendOfID struct {
-	UserID    string    `json:"user_id"`
+	UserID    string    `json:"user_id,omitempty"`
+	Image     string    `json:"image,omitempty"` // in place of an unknown id: the image of the id, 16 hexadecimal digits
 	At        time.Time `json:"at"`
 	Channel   string    `json:"channel,omitempty"`
 	MessageID string    `json:"message_id,omitempty"`
@@ -104,7 +105,7 @@ type ImportedSendOfID struct {
 
 // ImportAnswerStrings has the fields of ImportAnswer, with ids as strings.
 type ImportAnswerStrings struct {
-	Unavailable []string      `json:"unavailable"`
+	Unavailable []string      `json:"unavailable"` // ids, and image: with the image
 	Summary     ImportSummary `json:"summary"`
 }
 

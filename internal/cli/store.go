@@ -146,8 +146,8 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	return nil
 }
 
-// columns returns the header of the file of missing sends. Where ids are not dense, user_id is empty for users without
-// a name, whom image names.
+// columns returns the header of the file of missing sends. Where ids are not dense, image names each user, and user_id
+// is archive.ImageName if the id is unknown.
 func (a *storeAsker) columns() []string {
 	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
 	if !a.ids.Dense() {
@@ -372,9 +372,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 		m.Message.Namespace,
 	}
 	if !a.ids.Dense() {
-		if row[0] = a.name(m.User); row[0] == archive.ImageName(m.User) {
-			row[0] = ""
-		}
+		row[0] = a.name(m.User)
 		row = append(row, fmt.Sprintf("%016x", uint64(m.User)))
 	}
 	return a.rows.Write(row)

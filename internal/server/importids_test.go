@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -113,12 +114,28 @@ func TestImportsNameUsersOfUnknownResults(t *testing.T) {
 		body.Sends = append(body.Sends, send(user.three))
 		requireRefused(t, s.post("/v1/sends", body), http.StatusRequestEntityTooLarge, "too_large",
 			badBody{field: "sends", message: "has more than 3 sends: split the batch"})
+		image, err := sch.Parse([]byte(user.one))
+		require.NoError(t, err)
+		named := send("")
+		named.Image = fmt.Sprintf("%016x", image)
+		require.Equal(t, api.ImportSummary{Requested: 1, Known: 1}, decodeAs[api.ImportAnswerStrings](t, s.post("/v1/sends",
+			api.ImportRequestStrings{MessageID: "m", Sends: []api.ImportedSendOfID{named}}).body).Summary)
 		store.fails = true
-		body.Sends = body.Sends[:3]
+		body.Sends = append(body.Sends[:1:1], named)
 		r := s.post("/v1/sends", body)
 		require.Equal(t, http.StatusOK, r.status, string(r.body))
 		answer := decodeAs[api.ImportAnswerStrings](t, r.body)
-		require.Equal(t, []string{user.two, user.one}, answer.Unavailable, kind)
-		require.Equal(t, api.ImportSummary{Requested: 3, Unavailable: 3}, answer.Summary)
+		require.Equal(t, []string{user.two, "image:" + named.Image}, answer.Unavailable, kind)
+		require.Equal(t, api.ImportSummary{Requested: 2, Unavailable: 2}, answer.Summary)
+		for message, bad := range map[string]api.ImportedSendOfID{
+			`sends[0].image: "5F1C0B7E22A94D31" is not an image: an image has 16 hexadecimal digits in lower case`: {
+				Image: "5F1C0B7E22A94D31", At: s.clock.Now()},
+			"sends[0].image: must not be combined with user_id": {UserID: user.one, Image: named.Image, At: s.clock.Now()},
+			"sends[0].user_id: is required":                     {At: s.clock.Now()},
+		} {
+			r := s.post("/v1/sends", api.ImportRequestStrings{Sends: []api.ImportedSendOfID{bad}})
+			require.Equal(t, http.StatusBadRequest, r.status)
+			require.Contains(t, string(r.body), strings.ReplaceAll(message, `"`, `\"`))
+		}
 	}
 }

@@ -246,6 +246,9 @@ func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	for i, row := range batch {
 		r.Sends[i] = api.ImportedSendOfID{UserID: row.ID, At: time.UnixMilli(row.At).UTC(),
 			Channel: unless(channel, row.Channel), MessageID: unless(messageID, row.MessageID)}
+		if row.Image != "" {
+			r.Sends[i].UserID, r.Sends[i].Image = "", row.Image
+		}
 	}
 	return r
 }

@@ -93,7 +93,7 @@ func (s *sorter) close() error {
 func appendRow(dst []byte, r format.SendRow) []byte {
 	dst = binary.AppendVarint(dst, r.At)
 	dst = binary.AppendUvarint(dst, uint64(r.User))
-	for _, text := range []string{r.ID, r.Channel, r.MessageID, r.Namespace} {
+	for _, text := range []string{r.ID, r.Image, r.Channel, r.MessageID, r.Namespace} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
 	return dst
@@ -112,7 +112,7 @@ func (r *run) advance() (err error) {
 	}
 	user, err := binary.ReadUvarint(r.from)
 	r.next.User = capping.UserID(user)
-	for _, text := range []*string{&r.next.ID, &r.next.Channel, &r.next.MessageID, &r.next.Namespace} {
+	for _, text := range []*string{&r.next.ID, &r.next.Image, &r.next.Channel, &r.next.MessageID, &r.next.Namespace} {
 		n, fault := binary.ReadUvarint(r.from)
 		bytes := make([]byte, min(n, 1<<20))
 		_, short := io.ReadFull(r.from, bytes)

@@ -172,6 +172,15 @@ func (g *Given) cut(n int) {
 	}
 }
 
+// skip leaves the place of the next user without an id.
+func (g *Given) skip() {
+	if width := g.scheme.Width(); width > 0 {
+		g.packed = append(g.packed, make([]byte, width)...)
+	} else if g.scheme.Kind() == ids.Text {
+		g.ends = append(g.ends, uint32(len(g.packed)))
+	}
+}
+
 // distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share
 // an image are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {

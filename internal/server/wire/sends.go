@@ -26,6 +26,7 @@ type importedSend struct {
 	At      capping.Instant // may be before 2024
 	Message int             // index in Messages
 	Channel int             // index in Channels
+	Image   bool            // the call named the user by an image
 }
 
 // UserBytes returns the size of a user's id in the answer, with a comma, in bytes.
@@ -65,12 +66,20 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 		if _, found := slices.BinarySearch(unavailable, user); !found {
 			continue
 		}
-		if id := r.Given.name(i, user); !named[id] { // two ids that share an image are both named
+		if id := r.nameOf(i); !named[id] { // two ids that share an image are both named
 			named[id] = true
 			answer.Unavailable = append(answer.Unavailable, json.RawMessage(id))
 		}
 	}
 	return answer
+}
+
+// nameOf returns the user of a send as a JSON value, as the call named the user.
+func (r *ImportRequest) nameOf(i int) string {
+	if send := &r.Sends[i]; send.Image {
+		return strconv.Quote("image:" + imageText(send.User))
+	}
+	return r.Given.name(i, r.Sends[i].User)
 }
 
 // names collects distinct names and numbers them.
@@ -216,6 +225,7 @@ func (d *importDecoder) path(name string) string {
 // Each field of a send has a bit.
 const (
 	sendUser = 1 << iota
+	sendImage
 	sendAt
 	sendChannel
 	sendMessage
@@ -237,6 +247,9 @@ func (d *importDecoder) send() (send importedSend, err error) {
 			switch field {
 			case sendUser:
 				send.User, err = d.user()
+			case sendImage:
+				send.User, err = d.image()
+				send.Image = true
 			case sendAt:
 				send.At, err = d.sentAt()
 			case sendChannel:
@@ -245,7 +258,7 @@ func (d *importDecoder) send() (send importedSend, err error) {
 				send.Message, err = d.message("")
 			default:
 				err = Invalid(d.path(Clip([]byte(name))),
-					"a send has no such field: its fields are user_id, at, channel and message_id")
+					"a send has no such field: its fields are user_id, image, at, channel and message_id")
 			}
 			return err
 		})
@@ -253,7 +266,9 @@ func (d *importDecoder) send() (send importedSend, err error) {
 	switch {
 	case err != nil:
 		return send, err
-	case seen&sendUser == 0:
+	case seen&sendUser != 0 && send.Image:
+		return send, Invalid(d.path("image"), "must not be combined with user_id")
+	case seen&(sendUser|sendImage) == 0:
 		return send, Invalid(d.path("user_id"), "is required: the user who received the message")
 	case seen&sendAt == 0:
 		return send, Invalid(d.path("at"), "is required: the time of the send")
@@ -265,6 +280,8 @@ func fieldOf(name string) int {
 	switch name {
 	case "user_id":
 		return sendUser
+	case "image":
+		return sendImage
 	case "at":
 		return sendAt
 	case "channel":
@@ -290,6 +307,24 @@ func (d *importDecoder) user() (capping.UserID, error) {
 	}
 	user := d.userIDs.users[0]
 	d.userIDs.users = d.userIDs.users[:0]
+	return user, nil
+}
+
+// image decodes the image of a send's user, whose id is not known.
+func (d *importDecoder) image() (capping.UserID, error) {
+	field := d.path("image")
+	if d.bounds.Scheme == nil {
+		return 0, Invalid(field, "this deployment's ids are dense: use user_id")
+	}
+	text, err := d.str(field)
+	if err != nil {
+		return 0, err
+	}
+	user, ok := parseImage(string(text))
+	if !ok {
+		return 0, Invalid(field, "%q is not an image: an image has 16 hexadecimal digits in lower case", Clip(text))
+	}
+	d.userIDs.given.skip()
 	return user, nil
 }
 

@@ -18,11 +18,16 @@ import (
 type SendRow struct {
 	User      capping.UserID
 	ID        string // canonical id of the user; "" for dense ids, which are the users
+	Image     string // of a user who is named by an image: the image, 16 hexadecimal digits, and ID has ImagePrefix too
 	At        int64  // milliseconds since 1970
 	Channel   string
 	MessageID string
 	Namespace string // "": the one without a name
 }
+
+// ImagePrefix begins the text for a user whose id is unknown, as exports of the audit have it; 16 hexadecimal digits
+// follow.
+const ImagePrefix = "image:"
 
 // RowError reports why a row is not a valid send.
 type RowError struct {
@@ -174,6 +179,10 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	if len(id) == 0 {
 		return fmt.Errorf("%s is empty: must be an id of the kind %s", name, r.Scheme.Kind())
 	}
+	if image, ok := imageOf(id); ok {
+		row.User, row.ID, row.Image = image, string(id), string(id[len(ImagePrefix):])
+		return nil
+	}
 	if r.Scheme.Kind() == ids.Text {
 		id = field
 	}
@@ -186,6 +195,13 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	}
 	row.User, row.ID = capping.UserID(image), string(r.id)
 	return nil
+}
+
+// imageOf returns the user of a text that names an image.
+func imageOf(id []byte) (capping.UserID, bool) {
+	digits, found := bytes.CutPrefix(id, []byte(ImagePrefix))
+	image, err := strconv.ParseUint(string(digits), 16, 64)
+	return capping.UserID(image), found && err == nil && fmt.Sprintf("%016x", image) == string(digits)
 }
 
 // namespaceOf returns the namespace of a row. An empty field means the namespace without a name, never
