@@ -1,6 +1,6 @@
 // Package ingest reads raw user ids from the exports of a warehouse and builds segments and sets from
-// them. It reads text, CSV, TSV, NDJSON, Parquet and roaring bitmaps, uncompressed or compressed with
-// gzip or zstd, from files, S3 objects and standard input. Package format parses the files.
+// them. It reads every format of formatReaders, uncompressed or compressed with gzip or zstd, from files, S3
+// objects and standard input. Package format parses the files.
 //
 // # Flow
 //

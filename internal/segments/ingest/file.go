@@ -92,7 +92,7 @@ func (f *fileReader) readContent(ctx context.Context) (Format, error) {
 		return "", err
 	}
 	reader, known := readerOf(f.file, head)
-	if err := format.CheckKind(head, reader.format == Parquet); err != nil {
+	if err := format.CheckKind(head, reader.magic); err != nil {
 		return "", err
 	}
 	if !known {

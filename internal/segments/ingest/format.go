@@ -28,6 +28,8 @@ type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
 	extensions []string // extensions of file names, without the dot
+	// magic holds the first bytes of every file of a binary format that format.CheckKind knows. Otherwise it is empty.
+	magic string
 	// starts reports whether a file that begins with head probably has the format.
 	starts func(head []byte) bool
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
@@ -37,12 +39,12 @@ type formatReader struct {
 // nothing, its first bytes are compared with the last format first: the first format, text, takes anything.
 func formatReaders() []formatReader {
 	return []formatReader{
-		{Text, "text", []string{"txt", "text", "ids"}, func([]byte) bool { return true }, delimitedAs(Text)},
-		{csv, "CSV", []string{"csv"}, firstLineHas(",\""), delimitedAs(csv)},
-		{tsv, "TSV", []string{"tsv", "tab"}, firstLineHas("\t"), delimitedAs(tsv)},
-		{NDJSON, "NDJSON", []string{"ndjson", "jsonl", "json"}, startsWith("{"), (*fileReader).readNDJSON},
-		{Parquet, "Parquet", []string{"parquet", "pq"}, startsWith("PAR1"), (*fileReader).readParquet},
-		{roaring, "roaring", []string{"roaring", "bitmap", "rbm"}, startsLikeRoaring, (*fileReader).readRoaring},
+		{Text, "text", []string{"txt", "text", "ids"}, "", func([]byte) bool { return true }, delimitedAs(Text)},
+		{csv, "CSV", []string{"csv"}, "", firstLineHas(",\""), delimitedAs(csv)},
+		{tsv, "TSV", []string{"tsv", "tab"}, "", firstLineHas("\t"), delimitedAs(tsv)},
+		{NDJSON, "NDJSON", []string{"ndjson", "jsonl", "json"}, "", startsWith("{"), (*fileReader).readNDJSON},
+		{Parquet, "Parquet", []string{"parquet", "pq"}, "PAR1", startsWith("PAR1"), (*fileReader).readParquet},
+		{roaring, "roaring", []string{"roaring", "bitmap", "rbm"}, "", startsLikeRoaring, (*fileReader).readRoaring},
 	}
 }
 

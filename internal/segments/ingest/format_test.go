@@ -3,6 +3,7 @@ package ingest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,13 @@ func TestEveryFormatIsWhole(t *testing.T) {
 		require.NotNil(t, r.starts, "nothing recognises %s by its content", r.format)
 		require.NotNil(t, r.read, "nothing reads %s", r.format)
 		require.NotEmpty(t, r.extensions, r.format)
+		if r.magic != "" {
+			head := []byte(r.magic + "\x00\xff\x00\xff")
+			require.True(t, r.starts(head), r.format)
+			require.NoError(t, format.CheckKind(head, r.magic), r.format)
+			require.ErrorContains(t, format.CheckKind(head, ""), "give its format, or call it ."+r.extensions[0],
+				"format/foreign.go: the text of %s", r.format)
+		}
 		for _, extension := range r.extensions {
 			require.NotContains(t, seen, extension, "two formats have the extension")
 			seen[extension] = r.format
@@ -40,6 +48,8 @@ func TestEveryFormatHasAnExport(t *testing.T) {
 		byContent, known := readerOf(file{name: "export"}, head)
 		require.True(t, known, e.name)
 		require.Equal(t, byName.format, byContent.format, "%s is not recognised by its content", e.name)
+		require.NoError(t, format.CheckKind(head, byName.magic), "the row of %s needs the magic of format/foreign.go",
+			byName.format)
 		exported = append(exported, byName.format)
 	}
 	for _, format := range formats() {
@@ -57,7 +67,10 @@ func TestFormatsAreInDocuments(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../../../docs/segmentbuild.md")
 	require.NoError(t, err)
+	refused := regexp.MustCompile(`(?m)^- .* are errors that name the format\.$`).FindString(string(document))
+	require.NotEmpty(t, refused)
 	for _, r := range formatReaders() {
+		require.NotContains(t, refused, r.title, "docs/segmentbuild.md: the formats that are errors")
 		_, rest, found := strings.Cut(string(document), "\n| "+r.title+" | ")
 		require.True(t, found, "docs/segmentbuild.md: the table of inputs has no row for %s", r.title)
 		recognised, _, _ := strings.Cut(rest, "|")

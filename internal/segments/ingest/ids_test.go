@@ -169,7 +169,7 @@ func TestEveryFormatTakesIDs(t *testing.T) {
 	upper := strings.ToUpper(a)
 	strs := []stringRow{{a}, {upper}, {b}}
 	null := []optionalRow{{&strs[0].ID}, {&strs[2].ID}}
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		kind    ids.Kind
 		name    string
 		content string
@@ -189,6 +189,10 @@ func TestEveryFormatTakesIDs(t *testing.T) {
 		"uuid in Parquet bytes": {ids.UUID, "x.parquet", parquetOf(t, []fixedRow{{rawA}, {rawB}}), []string{a, b}},
 		"uint64 in text": {ids.Uint64, "x.txt",
 			"0\n18446744073709551615\n", []string{"0", "18446744073709551615"}},
+		"uint64 in CSV": {ids.Uint64, "x.csv", "n,user_id\nx,\"7\"\ny,18446744073709551615\n",
+			[]string{"18446744073709551615", "7"}},
+		"uint64 in TSV": {ids.Uint64, "x.tsv", "user_id\tn\n7\tx\n18446744073709551615\ty\n",
+			[]string{"18446744073709551615", "7"}},
 		"uint64 in NDJSON": {ids.Uint64, "x.ndjson", `{"user_id":18446744073709551615}` + "\n" + `{"user_id":"7"}` + "\n",
 			[]string{"18446744073709551615", "7"}},
 		"uint64 in Parquet": {ids.Uint64, "x.parquet",
@@ -204,7 +208,27 @@ func TestEveryFormatTakesIDs(t *testing.T) {
 		"text in Parquet": {ids.Text, "x.parquet",
 			parquetOf(t, []stringRow{{"a"}, {"é"}}), []string{"a", "é"}},
 		"a text that looks like null": {ids.Text, "x.csv", "user_id\nnull\n", []string{"null"}},
-	} {
+	}
+	type shown struct {
+		kind   ids.Kind
+		format Format
+	}
+	covered := map[shown]bool{}
+	for _, c := range cases {
+		r, known := readerOf(file{name: c.name}, nil)
+		require.True(t, known)
+		covered[shown{c.kind, r.format}] = true
+	}
+	for _, e := range exports() {
+		r, _ := readerOf(file{name: e.name}, nil)
+		for _, kind := range []ids.Kind{ids.Uint64, ids.UUID, ids.Text} {
+			if !covered[shown{kind, r.format}] {
+				_, err := runOne(t, kind, e.name, string(e.content))
+				require.ErrorContains(t, err, "holds dense ids", "no case has ids of the kind %s in %s", kind, r.format)
+			}
+		}
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result, err := runOne(t, c.kind, c.name, c.content)

@@ -1,6 +1,5 @@
-// Package format opens and parses files of user ids and files of sends: text, CSV, TSV, NDJSON and
-// Parquet, uncompressed or compressed with gzip or zstd. Package ingest chooses the files and builds
-// sets from the ids.
+// Package format opens and parses files of user ids and files of sends, uncompressed or compressed with gzip or
+// zstd. Package ingest has the list of the formats, chooses the files and builds sets from the ids.
 //
 // # Opening
 //

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// foreign lists unsupported kinds of files and the bytes with which they begin.
+// foreign lists the kinds of binary files, and the bytes with which they begin. A kind that package ingest reads is
+// among them too: its text then says how to request the format.
 var foreign = []struct {
 	magic  string
 	binary bool // the first bytes are letters, so binary data must follow
@@ -45,11 +46,11 @@ var foreign = []struct {
 // store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// CheckKind returns an error that names the kind of an unsupported file, judged by its first bytes.
-// parquet means that a Parquet file is expected.
-func CheckKind(head []byte, parquet bool) error {
+// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The reader of the
+// file expects the kind whose files begin with magic; an empty magic means none.
+func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
-		if parquet && f.magic == "PAR1" || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
+		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
 			continue
 		}
 		return fmt.Errorf("the file is %s", f.what)
