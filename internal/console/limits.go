@@ -60,7 +60,8 @@ func policyLimits(p *api.Policy) *frame.Table {
 	t := &frame.Table{
 		Name: "limits", Caption: "Limits by segment",
 		Columns: []frame.Column{
-			{Title: "Segment"}, {Title: "Limit", Means: "its name in answers"}, {Title: "What it says"},
+			{Title: "Segment", Means: "default: users in no segment"},
+			{Title: "Limit", Means: "its name in answers"}, {Title: "What it says"},
 			{Title: "At most", Means: "sends in the window", Number: true}, {Title: "Window"},
 			{Title: "Channels", Means: "whose sends count"}, {Title: "In force"},
 		},
@@ -88,7 +89,7 @@ func policyLimits(p *api.Policy) *frame.Table {
 	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
 		add(segment, p.Segments[segment])
 	}
-	add("everybody else", p.Default)
+	add(api.NoSegment, p.Default)
 	return t
 }
 

@@ -277,7 +277,7 @@ func messageSegments(m *api.Message, r *reach) *frame.Table {
 	}
 	for _, name := range mostFirst(asked) {
 		s := m.Segments[name]
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(segmentWords(name)), frame.Count(s.Asked),
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(s.Asked),
 			frame.Count(s.Allowed), frame.Count(s.Denied), share(s.Allowed, s.Asked)})
 	}
 	return t
@@ -298,7 +298,7 @@ func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	}
 	for _, name := range mostFirst(asked) {
 		s := u.Segments[name]
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(segmentWords(name)), frame.Count(s.Asked),
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(s.Asked),
 			frame.Count(s.Allowed), frame.Count(s.Denied), frame.Count(s.Released), frame.Count(s.Unavailable),
 			share(s.Allowed, s.Asked)})
 	}

@@ -194,8 +194,6 @@ func pressureName(row *api.PressurePeople) string {
 	switch {
 	case row.By == api.PressureAll:
 		return "Everybody"
-	case row.By == api.PressureSegment && row.Name == api.NoSegment:
-		return "In no segment"
 	case row.By == api.PressureSegment:
 		return "Segment " + row.Name
 	case row.By == api.PressureChannel && row.Name == "":

@@ -45,7 +45,7 @@ func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
 		add(segment, p.Segments[segment])
 	}
-	add("everybody else", p.Default)
+	add(api.NoSegment, p.Default)
 	return t
 }
 

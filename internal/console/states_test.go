@@ -137,8 +137,8 @@ func TestVersionsSayWhatDiffers(t *testing.T) {
 	after := &api.Policy{Version: "b", Default: []api.Limit{{Name: "daily", Max: 2, Window: "24h"}},
 		Suppress: []api.Suppression{{Set: "opted-out"}}, Segments: map[string][]api.Limit{"staff": {}}}
 	list := versions([]Version{{Policy: after, Since: now}, {Policy: before, Since: now.Add(-time.Hour)}})
-	require.Equal(t, []string{"staff: no limit.", "everybody else, daily: at most 2 sends in any 24 hours, all " +
+	require.Equal(t, []string{"staff: no limit.", "default, daily: at most 2 sends in any 24 hours, all " +
 		"channels."}, list[0].Added)
-	require.Equal(t, []string{"everybody else, daily: at most 1 send in any 24 hours, all channels."}, list[0].Removed)
+	require.Equal(t, []string{"default, daily: at most 1 send in any 24 hours, all channels."}, list[0].Removed)
 	require.True(t, list[1].First)
 }

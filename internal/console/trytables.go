@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,11 +50,8 @@ func trySegments(t *tried) *frame.Table {
 	slices.SortStableFunc(names,
 		func(a, b string) int { return t.Summary.Segments[b].Requested - t.Summary.Segments[a].Requested })
 	for _, name := range names {
-		s, said := t.Summary.Segments[name], name
-		if name == api.NoSegment {
-			said = "none (default)"
-		}
-		table.Rows = append(table.Rows, []frame.Cell{frame.Text(said), frame.Count(t.scaled(s.Requested)),
+		s := t.Summary.Segments[name]
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(name), frame.Count(t.scaled(s.Requested)),
 			frame.Count(t.scaled(s.Allowed)), percent(s.Allowed, s.Requested)})
 	}
 	return table
@@ -131,8 +127,7 @@ func tryUsed(t *tried) *frame.Table {
 	}
 	table.Columns = append(table.Columns, frame.Column{Title: "Limit reached", Means: "users", Number: true})
 	for _, use := range t.Used {
-		row := []frame.Cell{frame.Text(cmp.Or(map[string]string{api.NoSegment: "none (default)"}[use.Segment],
-			use.Segment)), frame.Text(use.Limit), frame.Count(use.Max)}
+		row := []frame.Cell{frame.Text(use.Segment), frame.Text(use.Limit), frame.Count(use.Max)}
 		last := len(use.Steps) - 1
 		for n := range width {
 			if n >= last {

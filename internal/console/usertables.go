@@ -12,7 +12,7 @@ import (
 
 func userLimits(k *userKnown) *frame.Table {
 	t := &frame.Table{
-		Name: "limits", Caption: "Limits of segment " + segmentWords(k.Segment) + ", and how much of them the user " +
+		Name: "limits", Caption: "Limits of segment " + k.Segment + ", and how much of them the user " +
 			"has used",
 		Columns: []frame.Column{
 			{Title: "Limit"}, {Title: "Used", Means: "sends in its window", Number: true},
@@ -37,13 +37,6 @@ func userLimits(k *userKnown) *frame.Table {
 			frame.Text(windowWords(l.Limit)), frame.Text(onChannels(l.Channels)), frees})
 	}
 	return t
-}
-
-func segmentWords(name string) string {
-	if name == api.NoSegment {
-		return "none (default)"
-	}
-	return name
 }
 
 func userSends(k *userKnown) *frame.Table {

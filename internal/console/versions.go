@@ -49,7 +49,7 @@ func sentences(p *api.Policy) (said []string) {
 	for _, segment := range slices.Sorted(maps.Keys(p.Segments)) {
 		add(segment, p.Segments[segment])
 	}
-	add("everybody else", p.Default)
+	add(api.NoSegment, p.Default)
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		said = append(said, fmt.Sprintf("Channel %s is number %d.", name, p.Channels[name]))
 	}

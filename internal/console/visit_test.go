@@ -245,7 +245,7 @@ func TestACampaignCountsPeople(t *testing.T) {
 			require.Contains(t, page, "100 sends on push were recorded, in 10 calls that asked for 1,100 users")
 			require.NotContains(t, page, "100 of 200")
 			require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=segments"),
-				"none (default),1100,100,1000,")
+				"default,1100,100,1000,")
 			continue
 		}
 		require.Contains(t, page, "<b>This message was sent on push to 100 of 200 users (50 %); 100 were at the "+
@@ -258,7 +258,7 @@ func TestACampaignCountsPeople(t *testing.T) {
 			"asked,1100,100")
 		require.Contains(t, page, "By segment of today")
 		require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=segments"),
-			"none (default),200,100,100,0,0,50")
+			"default,200,100,100,0,0,50")
 		_, err := s.Client("").Release(t.Context(), &client.ReleaseRequest{MessageID: "wave-demo", Channel: "push",
 			Users: ids(700_150, 10)})
 		require.NoError(t, err)

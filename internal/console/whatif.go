@@ -330,11 +330,7 @@ func whatIfRows(name, caption, first string, rows []api.WhatIfRow) *frame.Table 
 	t := &frame.Table{Name: name, Caption: caption, Columns: append([]frame.Column{{Title: first}}, whatIfColumns...),
 		Empty: "There is none in this time."}
 	for i := range rows {
-		said := rows[i].Name
-		if name == "segments" && said == api.NoSegment {
-			said = "none (default)"
-		}
-		t.Rows = append(t.Rows, append([]frame.Cell{frame.Text(said)}, whatIfCells(&rows[i])...))
+		t.Rows = append(t.Rows, append([]frame.Cell{frame.Text(rows[i].Name)}, whatIfCells(&rows[i])...))
 	}
 	return t
 }
