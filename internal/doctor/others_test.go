@@ -15,11 +15,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/redisstore"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/segments"
 )
 
 // said is what is bad of servers that say these things: a line for each, as "result of: seen".
@@ -276,4 +278,20 @@ func TestOneVerdictOfEachServer(t *testing.T) {
 	require.Equal(t, []string{failed}, said(t, (*servers).judgeSettings, of(master, "no", "loading:1\r\n")))
 	require.Equal(t, []string{strings.Replace(failed, "replica", "master", 1)}, said(t, (*servers).judgeSettings,
 		of("", "yes", "loading:1\r\n")))
+}
+
+func TestTheAgeOfAYoungGenerationHasSeconds(t *testing.T) {
+	t.Parallel()
+	made := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	for age, want := range map[time.Duration]string{
+		17 * time.Second: "generation was created 17s ago", -2 * time.Second: "generation was created 0s ago",
+		100*time.Minute + 17*time.Second: "generation was created 1h40m0s ago",
+		-5 * time.Minute:                 "the generation was created 5m0s in the future",
+		8 * 24 * time.Hour:               "the generation is 192h0m0s old, more than 168h0m0s",
+	} {
+		s, n := &Subject{Clock: func() time.Time { return made.Add(age) }}, new(notes)
+		s.judgeAge(n, &segments.Manifest{CreatedAt: made})
+		require.Len(t, n.list, 1)
+		require.Equal(t, want, n.list[0].Seen)
+	}
 }

@@ -116,7 +116,11 @@ func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m
 func (s *Subject) judgeAge(n *notes, m *segments.Manifest) {
 	oldest := cmp.Or(s.MaxAge, 7*24*time.Hour)
 	exact := s.now().Sub(m.CreatedAt)
-	age := exact.Round(time.Minute)
+	unit := time.Minute
+	if exact.Abs() < time.Hour {
+		unit = time.Second
+	}
+	age := exact.Round(unit)
 	switch {
 	case exact > oldest:
 		n.Warn("age", fmt.Sprintf("the generation is %s old, more than %s", age, oldest),
