@@ -33,10 +33,11 @@ type PaceCommand struct {
 func (c *PaceCommand) Help() string {
 	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
-		"--skip to continue. On Linux, lines written to a pipe count as copied when the reader has taken them, and " +
-		"the command writes the next lines only then. Permits are requested ahead of time: about one second's worth, " +
-		"or up to --max-wait and to the max_wait of each pacer. The command gives back unused ones when it ends. A " +
-		"command that is killed cannot, and they then delay other callers until their time has passed."
+		"--skip to continue, without the lines that the reader took and did not handle. On Linux, lines written to a " +
+		"pipe count as copied when the reader has taken them, and the command writes the next lines only then. " +
+		"Permits are requested ahead of time: about one second's worth, or up to --max-wait and to the max_wait of " +
+		"each pacer. The command gives back unused ones when it ends. A command that is killed cannot, and they then " +
+		"delay other callers until their time has passed."
 }
 
 // Validate rejects contradictory flags.
@@ -326,7 +327,8 @@ func (c *PaceCommand) fault(err error) error {
 	case errors.As(err, &read):
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("read %s: %w", c.File, err))
 	case errors.As(err, &write) && errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("write standard output: the program that reads it has ended: %w", err)
+		return terminal.Hinted(fmt.Errorf("write standard output: the program that reads it has ended: %w", err),
+			"the copied lines include those that the program took and did not handle: subtract them from --skip")
 	case errors.As(err, &write):
 		return fmt.Errorf("write standard output: %w", err)
 	case errors.As(err, &long):
