@@ -164,7 +164,7 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sets)) {
 		how := "calls may change it"
 		if cfg.Sets.IsLive(name) {
-			how = "exists only by calls"
+			how = "calls may change it, also without a build"
 		}
 		add("set %s: %s, at most %d users with changes by calls", name, how, cfg.Sets.Max(name))
 	}

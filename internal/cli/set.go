@@ -94,7 +94,7 @@ type SetListCommand struct{ Service }
 
 // Help returns the text below the flags.
 func (c *SetListCommand) Help() string {
-	return "Lists the sets of the generation in use, and the sets that exist only by calls. USERS and AS OF " +
+	return "Lists the sets of the generation in use, and the sets that only calls have made so far. USERS and AS OF " +
 		"describe the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls that are in force. " +
 		"SUPERSEDED counts the changes without effect, because the build in use is newer. The API key needs the " +
 		"scope read or lists."
