@@ -124,7 +124,7 @@ case ${1:-} in
     # fills the processor meanwhile.
     longest=internal/capping/redisstore
     beside arithmetic race -p 1 -skip "^Test($one_goroutine)\$" $(arithmetic_packages)
-    beside longest race -tags storms -parallel 5 -run "$names" ./$longest
+    beside longest race -tags storms -parallel 3 -run "$names" ./$longest
     failed=0
     race -tags storms -p 2 -run "$names" $(storms | cut -d' ' -f1 | sort -u | grep -vxF $longest | sed 's|^|./|' |
       first internal/deploytest/drills cmd/capper internal/capping/pebblestore) || failed=$?

@@ -40,9 +40,10 @@ const patientAttempts = 20
 
 // PatientClient returns a client like Client does, which repeats calls for about a minute and reports each pause.
 func (r *Service) PatientClient(on *terminal.Streams) (*client.Client, error) {
-	api, err := client.New(client.Config{URL: r.URL, Key: Key(), Attempts: patientAttempts, Waiting: func(reason error, pause time.Duration) {
-		on.Say("the call is repeated in %s: %v", pause.Round(100*time.Millisecond), reason)
-	}})
+	api, err := client.New(client.Config{URL: r.URL, Key: Key(), Attempts: patientAttempts,
+		Waiting: func(reason error, pause time.Duration) {
+			on.Say("the call is repeated in %s: %v", pause.Round(100*time.Millisecond), reason)
+		}})
 	if err != nil {
 		return nil, terminal.Misuse(err)
 	}

@@ -52,8 +52,8 @@
 // remaining permits. No window counts a slot that went back. The slots of the line from the first such slot on stand
 // ahead, so that later permits get the room before them.
 //
-// A log keeps slots that it cannot lose, and they count until they pass. It gets at most MostReturned strands, so
-// earlier slots stay in the line when more would be needed. Merge may have moved permits of a slot that has several
+// A log keeps slots that it cannot lose, and they count until their windows pass. It gets at most MostReturned strands,
+// so earlier slots stay in the line when more would be needed. Merge may have moved permits of a slot that has several
 // of them, and such a slot stays in the line if the limits are not Exact. Slots that a log has dropped and that its
 // limits would see again count at its oldest slot, which is not before theirs. A log whose pacer was forgotten after
 // the request has none of its slots, although it may have others at the same instants. The time of a request is known

@@ -31,14 +31,15 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// SetClock sets the clock by which shares are asked for. SetClock must be called before the first call for permits.
+// SetClock sets the clock that measures how long a share or a reach stays in demand. SetClock must be called before the
+// first call for permits.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
 // Bound sets the bounds on the records that grants leave in the store. Bound must be called before the first
 // call for permits.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
-// Records returns the argument of Bound, or nil when Bound was not called.
+// Records returns the argument of Bound, or nil if Bound was not called.
 func (p *Pacers) Records() *Records { return p.records }
 
 // Policy returns the policy in force.
@@ -66,10 +67,10 @@ type Call struct {
 	Client, RequestID string
 	// Message is a hash of the message id in hex digits; "" means no message id.
 	Message string
-	// Key has a log of its own at pacers per key; "" means no key.
+	// Key names the log at pacers per key; "" means no key.
 	Key string
-	// Share is the share of which the call is, at each of its pacers that has the share. At least one must have it. ""
-	// means ClientShare, which no pacer needs to have.
+	// Share is the share of the call. It applies at each pacer of the call that has this share, and at least one must
+	// have it. "" means ClientShare, which no pacer needs to have.
 	Share, ClientShare string
 }
 
@@ -198,8 +199,8 @@ func (t *taking) take(ctx context.Context) error {
 	return nil
 }
 
-// step asks for the permits that are left. A call without permits makes all steps. over says that the call has all
-// that it gets.
+// step asks for the permits that are left. A call without permits makes all steps. over says that no further step can
+// add permits.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
 		ask, pacers := t.ask(step, t.asked)
@@ -241,7 +242,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// asked reports whether a share is asked for.
+// asked reports whether a share is in demand.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
 // remembers reports whether the store remembers the next part of the call's request.
@@ -255,9 +256,9 @@ type Back struct {
 	Pacers   []Pacer // by target
 }
 
-// Return gives back the permits of an earlier call whose slots are ahead, without the first used ones. The call is the
-// same as that one; with MaxWait 0, its wait is not known. Return returns a *FieldError for an invalid call. After any
-// other error the result is unknown, and the caller must use none of these permits.
+// Return gives back the permits of an earlier call that have future slots, except the first used ones. The argument
+// must be the same call; MaxWait 0 means that its wait is unknown. Return returns a *FieldError for an invalid call.
+// After any other error the result is unknown, and the caller must use none of these permits.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -343,7 +344,7 @@ func (c *Call) reused() error {
 // a repetition that found only later parts would take the first one again.
 const callLasts = 15 * time.Second
 
-// mostParts is the largest number of store steps for one call that needs more than MostSteps; see MostSteps.
+// mostParts is the largest number of parts into which a call is split because it needs more than MostSteps.
 const mostParts = 32
 
 // add adds the grant of the next part to the grants of earlier parts.
@@ -455,8 +456,8 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// request returns the hash that identifies one part of the call's request. Each group has request ids of its own,
-// because stores may keep the groups apart.
+// request returns the hash that identifies one part of the call's request. Each group has separate request ids, because
+// stores may keep the groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
@@ -469,8 +470,8 @@ func (p *plan) request(call *Call, part int) (r Request) {
 	return Request(sum[:16])
 }
 
-// contentOf returns a hash of the names and numbers in the call. A reload that gives a pacer other logs does
-// not change this hash.
+// contentOf returns a hash of the names and numbers in the call. A reload that changes the logs of a pacer does not
+// change this hash.
 func contentOf(call *Call) [8]byte {
 	content := fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message)
 	if call.Key != "" {
@@ -483,7 +484,7 @@ func contentOf(call *Call) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-// Forget removes all recorded slots of a pacer, also of one that is no longer in the policy.
+// Forget removes all recorded slots of a pacer. The policy need not contain the pacer.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if p.store == nil {
 		return p.unknown(name)

@@ -19,13 +19,12 @@ type Store interface {
 	// an error and does not change the store. A request that is remembered with another Ask.Fingerprint returns
 	// a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
-	// ReturnPermits gives back the permits of the ask's request whose slots are ahead, without the first used ones,
-	// in one atomic step at all targets, and returns when the result is durable. The request then has the other
-	// permits, also when it is repeated, so a second call gives back nothing. The ask is that of the request, and its
-	// MaxWait is at least that of the request: a log whose pacer was forgotten since then stays as it is. Slots that a
-	// log has no longer, or cannot lose, stay there and are lost. A request that is not remembered is no error, and
-	// one of another ask returns a *ReuseError. After any other error the result is unknown, and the caller must use
-	// none of the permits.
+	// ReturnPermits gives back the permits of the ask's request that have future slots, except the first used ones. It
+	// does so in one atomic step at all targets, and returns when the result is durable. The request keeps the other
+	// permits, so a second call gives back nothing. The ask is that of the request, and its MaxWait is at least that of
+	// the request: if a pacer was forgotten since then, its log is not changed. A slot that a log cannot remove stays
+	// used. An unknown request is not an error, but a request of another ask returns a *ReuseError. After any other
+	// error the result is unknown, and the caller must use none of the permits.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
 	// HasRequest reports whether the request for pacers of the group is remembered.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
@@ -50,11 +49,11 @@ type Ask struct {
 	// Request identifies the client's request. A repeated request gets the same slots during RememberedFor. The zero
 	// value means no request.
 	Request Request
-	// Content is a hash of all that the request asks for, so that a different ask is not taken for a repetition.
-	// The zero value means a hash of the targets and permits.
+	// Content is a hash of all that the request asks for, so that a store does not treat a different ask as a
+	// repetition. The zero value means a hash of the targets and permits.
 	Content [8]byte
-	// Continues says that the request continues an earlier one that is remembered with Grant.More. The request
-	// is remembered even without a grant, so that a repetition gets nothing either.
+	// Continues says that the request continues an earlier one that is remembered with Grant.More. The store remembers
+	// the request even without a grant, so that a repetition gets nothing either.
 	Continues bool
 	// Ends says that the ask takes no permits. If the store does not remember the request, it remembers the request
 	// without a grant, so that an ask that arrives later gets nothing.
@@ -133,9 +132,9 @@ type Grant struct {
 	Runs     []WaitRun // Granted permits in the order of their slots
 	Replayed bool      // an earlier call with the same request received this grant
 	More     bool      // the grant ended only because of MostSteps; more permits are available at once
-	// Next is the wait for the slot of one more permit. Target and Limit are indexes into the ask and say what
-	// prevents an earlier slot. Limit is ByQueue when only the target's newest slot does. Target is -1 when Next
-	// is 0.
+	// Next is the wait for the slot of one more permit. Target and Limit are indexes into the ask. They name the limit
+	// that prevents an earlier slot. Limit is ByQueue if only the target's newest slot prevents it. Target is -1 when
+	// Next is 0.
 	Next   time.Duration
 	Target int
 	Limit  int
@@ -145,8 +144,8 @@ type Grant struct {
 // ByQueue is the value of Grant.Limit when the newest slot of the target prevents an earlier slot.
 const ByQueue = -1
 
-// ByShare is the value of Grant.Limit in an Answer when the part that shares leave to the call, or the part of its
-// share, prevents an earlier slot.
+// ByShare is the value of Grant.Limit in an Answer if a part of the pacer prevents an earlier slot: the part of the
+// call's share, or the part that other shares leave.
 const ByShare = -2
 
 // WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst at Wait + Every and so
@@ -190,7 +189,7 @@ type ReuseError struct{}
 
 func (*ReuseError) Error() string { return "the request id was already used for different permits" }
 
-// Fingerprint returns a value that differs for different asks: Content, or a hash of targets and permits.
+// Fingerprint returns Content, or else a hash of targets and permits. Different asks have different fingerprints.
 func (a *Ask) Fingerprint() (sum [8]byte) {
 	if a.Content != sum {
 		return a.Content

@@ -118,8 +118,9 @@ func TestImportsNameUsersOfUnknownResults(t *testing.T) {
 		require.NoError(t, err)
 		named := send("")
 		named.Image = fmt.Sprintf("%016x", image)
-		require.Equal(t, api.ImportSummary{Requested: 1, Known: 1}, decodeAs[api.ImportAnswerStrings](t, s.post("/v1/sends",
-			api.ImportRequestStrings{MessageID: "m", Sends: []api.ImportedSendOfID{named}}).body).Summary)
+		known := s.post("/v1/sends", api.ImportRequestStrings{MessageID: "m", Sends: []api.ImportedSendOfID{named}})
+		require.Equal(t, api.ImportSummary{Requested: 1, Known: 1},
+			decodeAs[api.ImportAnswerStrings](t, known.body).Summary)
 		store.fails = true
 		body.Sends = append(body.Sends[:1:1], named)
 		r := s.post("/v1/sends", body)
@@ -130,8 +131,9 @@ func TestImportsNameUsersOfUnknownResults(t *testing.T) {
 		for message, bad := range map[string]api.ImportedSendOfID{
 			`sends[0].image: "5F1C0B7E22A94D31" is not an image: an image has 16 hexadecimal digits in lower case`: {
 				Image: "5F1C0B7E22A94D31", At: s.clock.Now()},
-			"sends[0].image: must not be combined with user_id": {UserID: user.one, Image: named.Image, At: s.clock.Now()},
-			"sends[0].user_id: is required":                     {At: s.clock.Now()},
+			"sends[0].image: must not be combined with user_id": {UserID: user.one, Image: named.Image,
+				At: s.clock.Now()},
+			"sends[0].user_id: is required": {At: s.clock.Now()},
 		} {
 			r := s.post("/v1/sends", api.ImportRequestStrings{Sends: []api.ImportedSendOfID{bad}})
 			require.Equal(t, http.StatusBadRequest, r.status)
