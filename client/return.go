@@ -12,7 +12,8 @@ import (
 
 // ReturnPermits gives back permits that Permits granted and whose slots are ahead, so that other senders get them. The
 // request is the one that took them. Nothing may be sent with permits that are given back, so the sender gives them up
-// before the call, whatever its outcome. A second call gives back nothing.
+// before the call, whatever its outcome. A second call with the same or a larger Used gives
+// back nothing.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {

@@ -11,7 +11,7 @@ type PermitsReturn struct {
 
 // PermitsReturned is the answer to POST /v1/permits/return.
 type PermitsReturned struct {
-	Returned int `json:"returned"` // permits that the request gave back
+	Returned int `json:"returned"` // permits that the request gave back; nobody may use them
 	Kept     int `json:"kept"`     // permits that it still has: the used ones, and those whose slot has passed
 	// Remembered is false when the request id is not known, or not any more: nothing went back.
 	Remembered bool            `json:"remembered"`

@@ -32,17 +32,20 @@ func TestAnEngineImportsTheClient(t *testing.T) {
 	run := func(command string) string {
 		t.Helper()
 		cmd := exec.Command("bash", "-euc", command)
-		cmd.Dir, cmd.Env = engine, append(os.Environ(), "CAPPER_URL="+url, "GOWORK=off")
+		cmd.Dir, cmd.Env = engine, append(os.Environ(), "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", command, out)
 		return string(out)
 	}
 	run(string(commands[0][1]))
 	require.NoError(t, os.WriteFile(filepath.Join(engine, "main.go"), programs[0][1], 0o644))
-	require.Contains(t, run(string(commands[1][1])), "sent to [7 42 99]")
-	require.Contains(t, run("go run ."), "sent to [7 42 99]", "the same send")
+	start := string(commands[1][1])
+	require.Contains(t, start, "=http://127.0.0.1:8080 ")
+	start = strings.ReplaceAll(start, "http://127.0.0.1:8080", url)
+	require.Contains(t, run(start), "sent to [14 15 42]")
+	require.Contains(t, run(start), "sent to [14 15 42]", "the same send")
 	run("sed -i.bak s/summer/winter/ main.go")
-	require.Equal(t, 3, strings.Count(run("go run ."), "by daily"))
+	require.Equal(t, 3, strings.Count(run(start), "by daily"))
 
 	// What it brings along: the modules of the packages that are linked, and of the whole graph none of the service's.
 	linked := strings.Fields(run(`go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u`))

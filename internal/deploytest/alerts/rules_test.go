@@ -109,12 +109,18 @@ func TestAlertsAreExplained(t *testing.T) {
 	require.Len(t, slices.Compact(names), len(sections))
 }
 
-// promtool accepts the rules. TestRulesFireWhenTheyShould runs their unit tests.
+// promtool accepts the rules, and prints the number that the document shows. TestRulesFireWhenTheyShould runs their
+// unit tests.
 func TestRulesByPromtool(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(installed(t, "promtool"), "check", "rules", "--lint-fatal",
 		shipped("prometheus/capper.rules.yaml")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	document, err := os.ReadFile("../../../docs/monitoring.md")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`SUCCESS: \d+ rules found`).FindString(string(out))
+	require.NotEmpty(t, found, "%s", out)
+	require.Contains(t, string(document), found)
 }
 
 // What no rule may do: look back less than five minutes, or name a job or an instance.
