@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +145,13 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		fleet := first.Health(t.Context()).Fleet
 		return fleet.Instances == 3 && maps.Equal(fleet.Differing, differing)
 	})
+	for _, page := range []string{"docs/api.md", "internal/server/openapi.yaml"} {
+		text, err := os.ReadFile("../../../" + page)
+		require.NoError(t, err)
+		for key := range first.fleet.announcementOf(policyOf("v1", week, nil)).text {
+			require.Regexp(t, `(?i)(differ|other instances with another).*`+key, string(text), page)
+		}
+	}
 	storetest.IsOK(t, first)
 	require.Equal(t, []string{"sends are kept for 168h0m2s, although the limits of this instance look back only " +
 		"168h, because longer limits were in force recently, here or in another instance",
