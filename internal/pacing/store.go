@@ -21,10 +21,10 @@ type Store interface {
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
 	// ReturnPermits gives back the permits of the ask's request that have future slots, except the first used ones. It
 	// does so in one atomic step at all targets, and returns when the result is durable. The request keeps the other
-	// permits, so a second call gives back nothing. The ask is that of the request, and its MaxWait is at least that of
-	// the request: if a pacer was forgotten since then, its log is not changed. A slot that a log cannot remove stays
-	// used. An unknown request is not an error, but a request of another ask returns a *ReuseError. After any other
-	// error the result is unknown, and the caller must use none of the permits.
+	// permits, so a second call with the same or a larger used gives back nothing. The ask is that of the request, and
+	// its MaxWait is at least that of the request: if a pacer was forgotten since then, its log is not changed. A slot
+	// that a log cannot remove stays used. An unknown request is not an error, but a request of another ask returns a
+	// *ReuseError. After any other error the result is unknown, and the caller must use none of the permits.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
 	// HasRequest reports whether the request for pacers of the group is remembered.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
