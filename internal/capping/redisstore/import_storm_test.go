@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/messages"
+	"capper/internal/testkit"
 )
 
 // importStorm is a set of callers that import sends beside a storm, to users of the storm's calls and to others. Its
@@ -248,8 +250,12 @@ func (p *importStorm) grants(user capping.UserID, by *answer) map[identity]bool 
 func (p *importStorm) countFaults(t testing.TB, store *Store) (faults []string) {
 	t.Helper()
 	for _, m := range p.merges() {
-		campaigns, err := store.MessageCounts(t.Context(), m.Messages[0])
-		require.NoError(t, err)
+		var campaigns []messages.Counts
+		var err error
+		testkit.Eventually(t, func() bool { // a busy machine may need a second try
+			campaigns, err = store.MessageCounts(t.Context(), m.Messages[0])
+			return err == nil
+		}, "the counts are read: %v", &err)
 		got, atLeast := int64(0), false
 		for _, one := range campaigns {
 			got, atLeast = got+one.Sends.Recorded, atLeast || one.AtLeast
