@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,9 @@ func TestThePageOfTheAPIShowsEveryKey(t *testing.T) {
 			continue // of a command that prints no answer
 		}
 		calls++
+		if !strings.Contains(example.answer, "…") {
+			require.True(t, json.Valid([]byte(example.answer)), "docs/api.md: the answer to %s", example.command)
+		}
 		shown, got := keysOf(example.answer), keysOf(string(out))
 		if slices.Contains(got, "error") && !slices.Contains(shown, "error") {
 			elsewhere = append(elsewhere, example.command)
