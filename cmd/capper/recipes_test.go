@@ -36,11 +36,14 @@ func TestRecipes(t *testing.T) {
 		title, _, _ := strings.Cut(section, "\n")
 		// the name is that of a directory, which YAML has to take
 		t.Run(strings.ReplaceAll(title, ",", ""), func(t *testing.T) {
-			r := &recipe{t: t, dir: t.TempDir(), clock: testkit.NewClockAt(time.Date(2026, 11, 16, 9, 0, 0, 0,
-				time.UTC))}
-			r.run(users)
 			blocks := blocksOf(section)
-			r.run(blocks)
+			var r *recipe
+			for try := 0; try == 0 || r.late && try < 10; try++ {
+				r = newRecipe(t)
+				r.run(users)
+				r.run(blocks)
+			}
+			require.False(t, r.late, "permits come too late each time")
 			require.NotNil(t, r.service, "a recipe has a configuration")
 			for _, b := range blocks {
 				sections[i+2] = strings.Replace(sections[i+2], b.text, b.seen, 1)
@@ -79,10 +82,18 @@ type recipe struct {
 	clock   *testkit.Clock
 	file    string
 	service *app.Service
+	late    bool // the machine was so busy that permits came too late to be used: other lines are printed
+}
+
+func newRecipe(t *testing.T) *recipe {
+	return &recipe{t: t, dir: t.TempDir(), clock: testkit.NewClockAt(time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC))}
 }
 
 func (r *recipe) run(blocks []*block) {
 	for _, b := range blocks {
+		if r.late {
+			return
+		}
 		switch b.kind {
 		case "yaml":
 			r.configure(b.text)
@@ -148,6 +159,9 @@ func (r *recipe) console(b *block) {
 		}
 		out, _ := cmd.CombinedOutput() // what it says of an error is shown
 		seen.Write(out)
+	}
+	if r.late = strings.Contains(seen.String(), "dropped because"); r.late {
+		return
 	}
 	if *updateRecipes {
 		b.seen = steady(seen.String())
