@@ -17,7 +17,7 @@ run: build ## run a service on the embedded store with sample segments, and filt
 quick: ## test the domain and the leaf packages, without servers; at most 60 s
 	scripts/test.sh quick
 
-test: ## run all tests except the storms, on a Redis Cluster and an S3 server; at most 10 minutes
+test: ## run all tests except the storms, on a Redis Cluster and an S3 server; about 20 minutes on 2 cores
 	scripts/test.sh
 
 storms: ## test faults under load, operators' procedures, alerts, rented Redis servers and the image; needs root
