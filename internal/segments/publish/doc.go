@@ -10,8 +10,8 @@
 // already live is not published again.
 //
 // A publish succeeds only if the store has everything: each stored object is checked before and after
-// the swap, and current.json is read back. Other swapped documents are also read back, so a hold or a
-// lease that the store confirmed and lost is an error.
+// the swap, and the publish reads current.json back. It also reads back each hold and each lease that it
+// wrote. So it fails if the store confirmed such a document and then lost it.
 //
 // A Session represents one publish. It checks controls.json before the inputs are read, after the live
 // generation is known, and before each swap, but downloads the document only if its tag has changed.
