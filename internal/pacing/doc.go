@@ -81,13 +81,14 @@
 //
 // # Shares
 //
-// A share keeps a part of a pacer for its own calls. A call is of one share at most; the other calls, and what a share
-// takes beyond its part, are the rest. Each share has a log, and the rest has one, beside the pacer's own log. They are
-// ordinary targets, so the rules above predict every slot.
+// A share keeps a part of a pacer for its own calls. A call belongs to one share at most. The rest are the other calls,
+// and the permits that a share takes beyond its part. Each share has a log, and the rest has a log, beside the pacer's
+// own log. All of these logs are ordinary targets, so the rules above determine every slot.
 //
-//   - The part of a limit is its percentage of Max, rounded up. A rate of one permit each interval becomes a limit of
-//     n permits in n intervals, its period. n is the least number of which whole parts are the shares, up to one
-//     percent more than their own, times the least number that makes a period of 50 ms. For 20 % of 250/s, n is 15.
+//   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit each interval
+//     becomes a limit of n permits in n intervals, its period. n is the least number of which whole parts are the
+//     shares, up to one percent more than their own, times the least number that makes a period of 50 ms. For 20 % of
+//     250/s, n is 15.
 //   - A call of the rest asks for the pacer and for the rest, whose limits are what the shares leave, at least 1. A
 //     limit of a window up to SoonWindow, or of a rate, leaves the part of a share too, unless the share is asked for.
 //     A longer limit keeps its parts at all times: what the rest took of a day would not come back in time. When the
