@@ -282,7 +282,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	}
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
-	kept := 0 // permits that the parts of the step keep: steps overlap, and the used permits may all be of the next one
+	empty := false // the part before has no permits, so it may be the end that an earlier return has set
+	kept := 0      // permits that the parts of the step keep: steps overlap, and the used permits may all be of the next one
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
 		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-kept))
@@ -298,6 +299,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 			kept = 0
 		}
 		switch several := len(plan.steps) > 1 || plan.leaves; { // each step of a share may have a part
+		case part > 1 && !one.Known && empty:
+			return back, nil
 		case part > 0 && !one.Known:
 			if err := p.end(ctx, plan, ask); err != nil {
 				return nil, err
@@ -306,6 +309,7 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		case !one.More && (!several || !one.Known):
 			return back, nil
 		}
+		empty = one.Kept+one.Permits == 0
 	}
 	return back, nil
 }

@@ -11,15 +11,19 @@ import (
 const MostSteps = 500
 
 // Place adds the permits of the ask to the logs of its targets, at the instant now. The logs may grow beyond
-// MostRuns, so the caller merges them before or after.
+// MostRuns, so the caller merges them before or after. An ask that ends a request adds none.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
-	next := p.fill(int64(ask.Permits))
+	permits := int64(ask.Permits)
+	if ask.Ends {
+		permits = 0
+	}
+	next := p.fill(permits)
 	p.Next, p.Target, p.Limit = next.at, next.target, next.limit
 	if p.Next == now {
 		p.Target = -1
 	}
-	p.More = p.Total < int64(ask.Permits) && p.Next <= p.deadline
+	p.More = p.Total < permits && p.Next <= p.deadline
 	return p.Placed
 }
 

@@ -124,11 +124,15 @@ func TestARepetitionGetsWhatAReturnLeft(t *testing.T) {
 			back, err := p.Return(t.Context(), call(id, 6, 200*time.Millisecond), 0)
 			require.NoError(t, err)
 			require.Equal(t, given.Granted, back.Permits+back.Kept)
+			records := store.Requests()
 			for range 3 {
+				_, err := p.Return(t.Context(), call(id, 6, 200*time.Millisecond), back.Kept)
+				require.NoError(t, err)
 				again, err := p.Take(t.Context(), call(id, 6, 200*time.Millisecond))
 				require.NoError(t, err)
 				require.Equal(t, []int{back.Kept, 0}, []int{again.Granted, again.Fresh}, id)
 			}
+			require.Equal(t, records, store.Requests(), "repetitions leave no records")
 			if back.Permits > 0 && back.Kept > 0 {
 				emptied++
 			}

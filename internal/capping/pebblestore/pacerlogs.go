@@ -33,7 +33,7 @@ func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return changed(ctx, l, "take permits", ask, func(kept *pacing.Ask) (pacing.Grant, bool, error) {
 		grant, err := l.take(ctx, kept)
-		return grant, ask.Remembers(grant.Granted) || grant.Granted > 0, err
+		return grant, grant.Granted > 0 || ask.Remembers(0), err
 	})
 }
 
@@ -102,11 +102,7 @@ func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, er
 		grant.Replayed = true
 		return grant, nil
 	}
-	look := *ask
-	if ask.Ends {
-		look.Permits = 0
-	}
-	placed := pacing.Place(now, &look, logsOf(entries))
+	placed := pacing.Place(now, ask, logsOf(entries))
 	switch {
 	case placed.Total > 0:
 		l.record(now, ask, &placed, entries)

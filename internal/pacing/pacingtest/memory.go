@@ -38,11 +38,11 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, logs := pacing.TimeOf(m.now()), m.of(ask.Targets)
-	look := *ask
 	if held := m.requests[ask.Request]; held != nil {
 		if held.Fingerprint != ask.Fingerprint() {
 			return pacing.Grant{}, &pacing.ReuseError{}
 		}
+		look := *ask
 		look.Permits = 0
 		placed := pacing.Place(now, &look, logs)
 		placed.Log, placed.More = held.Log, held.More
@@ -53,10 +53,7 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 			log.Merge(now, ask.Targets[i].Limits)
 		}
 	}
-	if ask.Ends {
-		look.Permits = 0
-	}
-	placed := pacing.Place(now, &look, logs)
+	placed := pacing.Place(now, ask, logs)
 	if ask.Remembers(int(placed.Total)) {
 		m.requests[ask.Request] = &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
 		m.taken[ask.Request] = logs
@@ -92,6 +89,13 @@ func (m *Memory) HasRequest(_ context.Context, _ string, r pacing.Request) (bool
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.requests[r] != nil, nil
+}
+
+// Requests returns the number of remembered requests.
+func (m *Memory) Requests() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.requests)
 }
 
 // of returns the logs of the targets.
