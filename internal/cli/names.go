@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -15,20 +14,11 @@ import (
 	"capper/internal/terminal"
 )
 
-// imagePrefix begins the text for a user whose id is unknown; 16 hexadecimal digits follow.
-const imagePrefix = "image:"
-
-// parseImage returns the user of a text that names an image.
-func parseImage(text string) (user capping.UserID, ok bool) {
-	digits, ok := strings.CutPrefix(text, imagePrefix)
-	raw, err := hex.DecodeString(digits)
-	if !ok || err != nil || len(raw) != 8 {
-		return 0, false
-	}
-	for _, b := range raw {
-		user = user<<8 | capping.UserID(b)
-	}
-	return user, true
+// parseImage returns the user of a text that names an image, in lower or upper case.
+func parseImage(text string) (capping.UserID, bool) {
+	digits, found := strings.CutPrefix(text, ids.ImagePrefix)
+	image, ok := ids.ParseImage(strings.ToLower(digits))
+	return capping.UserID(image), found && ok
 }
 
 // Names holds the flag for the location whose key and ids convert ids to images, and back.

@@ -6,6 +6,7 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 // These are the output formats of an export.
@@ -39,7 +40,7 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 type Name func(user capping.UserID) string
 
 // ImageName returns the text for a user whose id is unknown.
-func ImageName(user capping.UserID) string { return fmt.Sprintf("image:%016x", uint64(user)) }
+func ImageName(user capping.UserID) string { return ids.ImageName(uint64(user)) }
 
 // NewNamedWriter returns a writer for an export format, for records whose ids are not dense.
 func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {

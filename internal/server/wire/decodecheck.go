@@ -1,11 +1,10 @@
 package wire
 
 import (
-	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"capper/client/api"
-	"capper/internal/capping"
 	"capper/internal/ids"
 )
 
@@ -60,16 +59,9 @@ func (d *decoder) image(field string) error {
 	if err != nil {
 		return err
 	}
-	var image [8]byte
-	if len(text) != 2*len(image) {
+	user, ok := parseImage(strings.ToLower(string(text)))
+	if !ok {
 		return Invalid(at, "%q is not an image, which has 16 hexadecimal digits", Clip(text))
-	}
-	if _, err := hex.Decode(image[:], text); err != nil {
-		return Invalid(at, "%q is not an image, which has 16 hexadecimal digits", Clip(text))
-	}
-	user := capping.UserID(0)
-	for _, b := range image {
-		user = user<<8 | capping.UserID(b)
 	}
 	d.given.Users = append(d.given.Users, user)
 	return nil

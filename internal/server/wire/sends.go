@@ -77,7 +77,7 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 // nameOf returns the user of a send as a JSON value, as the call named the user.
 func (r *ImportRequest) nameOf(i int) string {
 	if send := &r.Sends[i]; send.Image {
-		return strconv.Quote("image:" + imageText(send.User))
+		return strconv.Quote(ids.ImageName(uint64(send.User)))
 	}
 	return r.Given.name(i, r.Sends[i].User)
 }

@@ -204,12 +204,12 @@ func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) [
 }
 
 // imageText returns the text of an image: 16 hexadecimal digits.
-func imageText(image capping.UserID) string { return fmt.Sprintf("%016x", uint64(image)) }
+func imageText(image capping.UserID) string { return ids.ImageText(uint64(image)) }
 
 // parseImage parses the text of an image.
 func parseImage(text string) (capping.UserID, bool) {
-	image, err := strconv.ParseUint(text, 16, 64)
-	return capping.UserID(image), err == nil && imageText(capping.UserID(image)) == text
+	image, ok := ids.ParseImage(text)
+	return capping.UserID(image), ok
 }
 
 // LiveMemberships lists the changes of a user that decide about sets, in the order of the names of the sets.

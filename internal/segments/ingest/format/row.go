@@ -18,16 +18,12 @@ import (
 type SendRow struct {
 	User      capping.UserID
 	ID        string // canonical id of the user; "" for dense ids, which are the users
-	Image     string // of a user who is named by an image: the image, 16 hexadecimal digits, and ID has ImagePrefix too
+	Image     string // ids.ImageText, if the row names the user by an image; ID is then ids.ImageName
 	At        int64  // milliseconds since 1970
 	Channel   string
 	MessageID string
 	Namespace string // "": the one without a name
 }
-
-// ImagePrefix begins the text for a user whose id is unknown, as exports of the audit have it; 16 hexadecimal digits
-// follow.
-const ImagePrefix = "image:"
 
 // RowError reports why a row is not a valid send.
 type RowError struct {
@@ -179,8 +175,8 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	if len(id) == 0 {
 		return fmt.Errorf("%s is empty: must be an id of the kind %s", name, r.Scheme.Kind())
 	}
-	if image, ok := imageOf(id); ok {
-		row.User, row.ID, row.Image = image, string(id), string(id[len(ImagePrefix):])
+	if image, ok := ids.ParseImageName(string(id)); ok {
+		row.User, row.ID, row.Image = capping.UserID(image), string(id), ids.ImageText(image)
 		return nil
 	}
 	if r.Scheme.Kind() == ids.Text {
@@ -195,13 +191,6 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	}
 	row.User, row.ID = capping.UserID(image), string(r.id)
 	return nil
-}
-
-// imageOf returns the user of a text that names an image.
-func imageOf(id []byte) (capping.UserID, bool) {
-	digits, found := bytes.CutPrefix(id, []byte(ImagePrefix))
-	image, err := strconv.ParseUint(string(digits), 16, 64)
-	return capping.UserID(image), found && err == nil && fmt.Sprintf("%016x", image) == string(digits)
 }
 
 // namespaceOf returns the namespace of a row. An empty field means the namespace without a name, never

@@ -1,0 +1,31 @@
+package ids
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ImagePrefix begins the names of ImageName.
+const ImagePrefix = "image:"
+
+// ImageText returns the text of an image: 16 hexadecimal digits in lower case.
+func ImageText(image uint64) string { return fmt.Sprintf("%016x", image) }
+
+// ParseImage parses the result of ImageText.
+func ParseImage(text string) (image uint64, ok bool) {
+	image, err := strconv.ParseUint(text, 16, 64)
+	return image, err == nil && ImageText(image) == text
+}
+
+// ImageName returns the name of a user whose id is unknown: image: and the text of the image.
+func ImageName(image uint64) string { return ImagePrefix + ImageText(image) }
+
+// ParseImageName parses the result of ImageName.
+func ParseImageName(name string) (image uint64, ok bool) {
+	text, found := strings.CutPrefix(name, ImagePrefix)
+	if !found {
+		return 0, false
+	}
+	return ParseImage(text)
+}
