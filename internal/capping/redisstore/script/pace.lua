@@ -5,9 +5,9 @@
 --          forgotten; then the remembered grant of each request
 -- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
 --          how long requests are remembered in milliseconds (5), has a request (1; 2: it is remembered even when nothing
---          is granted; 3: several requests share the permits; 4: as 2, and nothing is taken), targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
---          window (6); then, with a request, its fingerprint (8); with several, the permits (3) and the fingerprint (8)
---          of each
+--          is granted; 3: several requests share the permits; 4: as 2, and nothing is taken), targets (1); then target by
+--          target: is per message (1), keep (6), limits (1), for each of them max (3), window (6); then, with a request,
+--          its fingerprint (8); with several, the permits (3) and the fingerprint (8) of each
 --
 -- now is the caller's time in milliseconds since 2024-01-01 UTC, and skew is in milliseconds. All other instants are
 -- microseconds since 1970 by the node's clock, and all other durations are microseconds.
