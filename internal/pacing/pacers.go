@@ -282,8 +282,10 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	}
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
-	empty := false // the part before has no permits, so it may be the end that an earlier return has set
-	kept := 0      // permits that the parts of the step keep: steps overlap, and the used permits may all be of the next one
+	empty := false // the part before has no permits: it may be the end that an earlier return has set
+	// kept is the number of permits that the parts of the step keep: steps overlap, and the used permits may all be of
+	// the next one.
+	kept := 0
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
 		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-kept))

@@ -64,14 +64,21 @@ func TestARepetitionWaitsForTheCallUnderWay(t *testing.T) {
 	})
 }
 
+// sharing returns the pacer e with a rate a second, of which the share otp has a fifth, and its store.
+func sharing(rate int, clock *time.Time) (*pacing.Pacers, *pacingtest.Memory) {
+	now := func() time.Time { return *clock }
+	store := pacingtest.NewMemory(now)
+	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e", MaxWait: 5 * time.Second,
+		Rate: pacing.Rate{Permits: rate, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
+	p.SetClock(now)
+	return p, store
+}
+
 // The used permits of a call stay, whichever step gave them, and in whatever order their slots are.
 func TestUsedPermitsOfSeveralStepsStay(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)
-	store := pacingtest.NewMemory(func() time.Time { return clock })
-	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e", MaxWait: 5 * time.Second,
-		Rate: pacing.Rate{Permits: 200, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
-	p.SetClock(func() time.Time { return clock })
+	p, _ := sharing(200, &clock)
 	slots := func(a *pacing.Answer) (slots []pacing.Time) {
 		for _, run := range a.Runs {
 			for k := range run.Permits {
@@ -104,10 +111,7 @@ func TestUsedPermitsOfSeveralStepsStay(t *testing.T) {
 func TestARepetitionGetsWhatAReturnLeft(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)
-	store := pacingtest.NewMemory(func() time.Time { return clock })
-	p := pacing.New(store, &pacing.Policy{Pacers: []pacing.Pacer{{Name: "e", MaxWait: 5 * time.Second,
-		Rate: pacing.Rate{Permits: 250, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}}}})
-	p.SetClock(func() time.Time { return clock })
+	p, store := sharing(250, &clock)
 	call := func(id string, permits int, wait time.Duration) *pacing.Call {
 		return &pacing.Call{Pacers: []string{"e"}, Permits: permits, MaxWait: wait, Share: "otp", RequestID: id}
 	}
