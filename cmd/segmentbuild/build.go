@@ -16,22 +16,22 @@ import (
 
 type buildCommand struct {
 	To         string   `required:"" placeholder:"LOCATION" help:"Location to publish to: a directory or s3://bucket/prefix."`
-	File       string   `arg:"" optional:"" help:"Build file in YAML, used instead of --segment, --set and table flags."`
-	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment and a file of its user ids; may be repeated. FILE may be a pattern, an s3:// object or - for standard input. A user in several segments stays in the segment that is named first."`
-	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set and a file of its user ids; may be repeated. Sets may overlap segments and other sets. tz/Asia/Singapore is the set of users in that time zone."`
-	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of sets and a file with the columns user id and set name, such as tz/=zones.csv with user_id,timezone: every name in the file becomes a set."`
-	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as unsubscribed users, and the share that may leave; a build that removes more is rejected, also later. NAME=false, with --force, ends the protection."`
-	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set and the time up to which its file contains every change, such as opted-out=2026-11-23T02:00Z; country/* names all sets of a folder; may be repeated. Services prefer changes by call after this time to the file. Default: the time at which the newest input file of the set was written."`
+	File       string   `arg:"" optional:"" help:"YAML file that describes the build, instead of the flags --segment, --set, --set-table and --table."`
+	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment, and a file of its user ids; may be repeated. FILE may be a pattern, an s3:// object or - for standard input."`
+	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file of its user ids; may be repeated. A user may be in several sets. A set such as tz/Asia/Singapore contains the users of that time zone."`
+	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of set names, and a file with a user id and the rest of a set name in each row. For example, tz/=zones.csv with a row 7,Asia/Singapore puts user 7 into the set tz/Asia/Singapore."`
+	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as unsubscribed users, and the percentage of users who may leave. This build and later builds are rejected if more users leave. NAME=false, with --force, ends this protection."`
+	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z. For a change by an API call after this time, services follow the call, not the file. country/* stands for all sets with this prefix; may be repeated. Default: the time at which the newest input file of the set was written."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
-	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first one. Required with --table, where a row with another name is a bad row. Without this flag, overlapping segments are an error."`
+	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first of these segments. Required with --table; table rows with other names are invalid. Without this flag, a user in several segments is an error."`
 
-	IDs        string     `name:"ids" enum:",dense,uint64,uuid,text" default:"" placeholder:"KIND" help:"Kind of the user ids: dense (0 to 4294967295), uint64, uuid or text. The first build to a location fixes the kind and stores it with a random key in ids.json; later builds may leave the flag out. Default: the kind of the location, and dense for a new one."`
-	NoNames    bool       `name:"no-names" help:"Publish no table of the original ids (for uuid and text): services then count and filter audiences, but cannot list ids."`
+	IDs        string     `name:"ids" enum:",dense,uint64,uuid,text" default:"" placeholder:"KIND" help:"Kind of the user ids: dense (0 to 4294967295), uint64, uuid or text. The first build to a location stores the kind there, and later builds cannot change the kind. Default: the kind of the location, or dense for a new location."`
+	NoNames    bool       `name:"no-names" help:"Do not publish the original user ids (for uuid and text). Services can then count and filter audiences, but cannot list the ids of users."`
 	Input      inputFlags `embed:""`
 	Bounds     boundFlags `embed:""`
 	Approval   approval   `embed:""`
-	SetsAnyway bool       `name:"sets-anyway" help:"If the guard rejects the build, still publish new users of sets declared only-grows, such as new unsubscribes. The exit status is still that of the rejection."`
-	DryRun     bool       `name:"dry-run" help:"Build the generation and compare it with the live one, but publish nothing."`
+	SetsAnyway bool       `name:"sets-anyway" help:"If the safety checks reject the build, still publish the new users of sets marked only-grows, such as users who unsubscribed. The exit status still reports the rejection."`
+	DryRun     bool       `name:"dry-run" help:"Build segments and sets and compare them with the published segments and sets, but publish nothing."`
 	JSON       bool       `name:"json" help:"Print the report as JSON."`
 	Place      place      `embed:""`
 }

@@ -21,19 +21,19 @@ const description = `Builds segments and sets of users from raw ids and publishe
 
 // commands lists the commands and flags of segmentbuild.
 type commands struct {
-	Build       buildCommand            `cmd:"" help:"Build segments and sets and publish them as the live generation."`
-	Amend       amendCommand            `cmd:"" help:"Replace sets of the live generation within seconds, and keep everything else."`
-	List        listCommand             `cmd:"" help:"List the generations and show which one is live."`
-	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation, or the content of a bitmap file."`
-	Diff        diffCommand             `cmd:"" help:"Show the changes between two generations."`
-	Members     membersCommand          `cmd:"" help:"Check whether a user is in a segment or set, or print a sample of its users."`
-	Export      exportCommand           `cmd:"" help:"Write the users of a segment or set as ids or as a bitmap."`
-	Verify      verifyCommand           `cmd:"" help:"Download a generation and check its manifest and every bitmap."`
-	Rollback    rollbackCommand         `cmd:"" help:"Make an earlier generation live again."`
-	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"Allow publishing again after rollback --hold."`
-	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations and the bitmaps that only they use."`
-	Generate    generateCommand         `cmd:"" help:"Write files of synthetic segments for tests and demonstrations."`
-	Version     terminal.VersionCommand `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
+	Build       buildCommand            `cmd:"" help:"Build segments and sets from files of user ids, and publish the result as the generation that services load."`
+	Amend       amendCommand            `cmd:"" help:"Replace single published sets within seconds, and keep all segments and all other sets."`
+	List        listCommand             `cmd:"" help:"List the generations (published versions of all segments and sets), and show which generation services use."`
+	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation (a published version), or the content of a bitmap file."`
+	Diff        diffCommand             `cmd:"" help:"Show how segments and sets differ between two generations (published versions)."`
+	Members     membersCommand          `cmd:"" help:"Check whether users are in a segment or set, or print some users of the segment or set."`
+	Export      exportCommand           `cmd:"" help:"Write the ids of all users of a segment or set, as text or as a bitmap."`
+	Verify      verifyCommand           `cmd:"" help:"Download a generation (a published version), and check all of its files for damage."`
+	Rollback    rollbackCommand         `cmd:"" help:"Make services use an earlier generation (published version of segments and sets) again."`
+	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"Let builds publish again after the command rollback --hold has stopped them."`
+	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations (published versions), with the files that no other generation uses."`
+	Generate    generateCommand         `cmd:"" help:"Write files with invented users and segments, for tests and demonstrations."`
+	Version     terminal.VersionCommand `cmd:"" help:"Print the program's version, commit, commit date and Go version."`
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 type diffCommand struct {
-	A  string `arg:"" help:"Name of the earlier generation."`
-	B  string `arg:"" optional:"" help:"Name of the later generation. Default: the live generation."`
+	A  string `arg:"" help:"Name of the earlier generation (published version) to compare."`
+	B  string `arg:"" optional:"" help:"Name of the later generation (published version) to compare. Default: the generation that services use."`
 	at `embed:""`
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 type gcCommand struct {
-	Keep   int           `required:"" placeholder:"N" help:"Number of newest generations to keep; the live generation is always kept."`
-	Grace  time.Duration `default:"24h" help:"Minimum age of generations and bitmaps that may be removed."`
-	Lease  time.Duration `default:"30s" help:"Maximum time for which a gc that was killed while removing can block builds and rollbacks."`
-	Delete bool          `help:"Remove old generations; without --delete the command only lists them."`
-	DryRun bool          `name:"dry-run" help:"List old generations and remove nothing (the default; --delete removes them)."`
+	Keep   int           `required:"" placeholder:"N" help:"Number of newest generations (published versions) to keep. The command always keeps the generation that services use."`
+	Grace  time.Duration `default:"24h" help:"Minimum age of the generations (published versions) and bitmap files that the command may remove."`
+	Lease  time.Duration `default:"30s" help:"Time for which builds and rollbacks must wait if this command is killed while it removes files."`
+	Delete bool          `help:"Remove old generations (published versions). Without --delete, the command only lists what it would remove."`
+	DryRun bool          `name:"dry-run" help:"List the old generations (published versions) without removing any, which is also the default; --delete removes them."`
 	at     `embed:""`
 }
 

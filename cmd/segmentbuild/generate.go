@@ -12,13 +12,13 @@ import (
 )
 
 type generateCommand struct {
-	Users    uint32   `required:"" help:"Number of users to generate; their ids begin at --first."`
+	Users    uint32   `required:"" help:"Number of users to generate. The ids of these users begin at --first."`
 	First    uint32   `default:"1" help:"Lowest user id to generate."`
-	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Name of each segment and its share of the users; all other users are in no segment."`
-	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the ids: dense, uint64, uuid or text. A user has the same id in every file. Other kinds than dense are written as text or csv."`
-	Layout   string   `enum:"random,contiguous" default:"random" help:"Distribution of users over segments: random draws the segment of every user; contiguous gives each segment one range of ids."`
+	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Name of each segment, and the percentage of all users in this segment, such as vip=10%,new=40%. The other users are in no segment."`
+	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. A user has the same id in every file. For kinds other than dense, --as must be text or csv."`
+	Layout   string   `enum:"random,contiguous" default:"random" help:"Way in which users get their segments: random (each user gets a random segment) or contiguous (each segment gets one range of ids)."`
 	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the files, one for each segment: text, csv (user_id,segment), parquet (user_id, in scattered order) or roaring."`
-	Seed     uint64   `default:"1" help:"Seed of the random draw; the same seed generates the same segments."`
+	Seed     uint64   `default:"1" help:"Start value of the random numbers; the same value generates the same segments."`
 	Out      string   `required:"" placeholder:"DIR" help:"Directory for the files NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
 }
 

@@ -14,15 +14,15 @@ import (
 // bounds for single segments.
 type boundFlags struct {
 	changeFlags   `embed:""`
-	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`
-	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Largest share of all users that may lose their segment without joining another one, in one publish or within a week. Default: the value of --max-change."`
+	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
+	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of all users who may leave their segment without joining another segment, in one build or within a week. Default: the value of --max-change."`
 }
 
 // changeFlags holds the flags with the bounds for changes of a segment or set.
 type changeFlags struct {
-	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
-	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Largest share of the users of a segment or set that may join or leave in one publish; a larger change is rejected."`
-	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Largest share of the users of a segment or set that may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's own max_change."`
+	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that this build may publish for the first time, or with its first users. country/* stands for all sets with this prefix; may be repeated."`
+	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Maximum percentage of the users of a segment or set who may join or leave with this build. A build with a larger change is rejected."`
+	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the max_change of the segment in the build file."`
 }
 
 // percentage is a number with an optional percent sign.

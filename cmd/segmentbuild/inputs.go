@@ -12,17 +12,17 @@ import (
 
 // inputFlags holds the flags that say how to read input files.
 type inputFlags struct {
-	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: detected from file name and content; gzip and zstd are always detected."`
-	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
-	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of a table that holds the segment name, by name or by number starting at 1."`
-	Delimiter     string              `placeholder:"C" help:"Delimiter between columns: one byte."`
-	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header (yes, no). Default: yes if a column is selected by name, or if the row holds no number but a name such as user_id."`
-	Quote         format.Mark         `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
-	Escape        format.Mark         `placeholder:"C" help:"Escape character before delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
-	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
+	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects gzip and zstd."`
+	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: user_id, else a column with a similar name, else the first column."`
+	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the segment names in a table. Default: segment, else the second column."`
+	Delimiter     string              `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
+	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header: yes or no. Default: yes if a flag names a column, or if the row contains a name such as user_id and no number."`
+	Quote         format.Mark         `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
+	Escape        format.Mark         `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
+	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 
-	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Maximum number of bad rows in all files together (N), or in each file as a share of its rows (N%); they are skipped and counted. A file without a valid row is always an error."`
-	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"File that receives every bad row, one JSON object per line with file, row, lines, value and reason."`
+	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Maximum number of invalid rows, which the command skips: N rows in all files together, or N% of the rows of each file. A file without a valid row is always an error."`
+	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"File to which the command writes every invalid row, as a JSON object with file, row, lines, value and reason."`
 }
 
 // input returns the settings that the flags give to every input.

@@ -20,8 +20,8 @@ import (
 )
 
 type inspectCommand struct {
-	What  string `arg:"" optional:"" placeholder:"GENERATION|FILE" help:"Name of a generation, or path of a bitmap file. Default: the live generation."`
-	At    string `placeholder:"LOCATION" help:"Location of the published generations: a directory or s3://bucket/prefix."`
+	What  string `arg:"" optional:"" placeholder:"GENERATION|FILE" help:"Name of a generation (published version), or path of a bitmap file. Default: the generation that services use."`
+	At    string `placeholder:"LOCATION" help:"Location of the published segments: a directory or s3://bucket/prefix."`
 	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }

@@ -19,7 +19,7 @@ import (
 
 // at holds the flag --at with a location, and the flags for the access to it.
 type at struct {
-	At    string `required:"" placeholder:"LOCATION" help:"Location of the published generations: a directory or s3://bucket/prefix."`
+	At    string `required:"" placeholder:"LOCATION" help:"Location of the published segments: a directory or s3://bucket/prefix."`
 	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }

@@ -21,7 +21,7 @@ import (
 // segmentOf holds the arguments that name one segment or set of a generation.
 type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
-	Generation string `placeholder:"GENERATION" help:"Name of the generation. Default: the live generation."`
+	Generation string `placeholder:"GENERATION" help:"Name of the generation (published version of all segments and sets). Default: the generation that services use."`
 	at         `embed:""`
 }
 
@@ -112,8 +112,8 @@ func (c *segmentOf) unknown(generation string, names []string) error {
 type membersCommand struct {
 	segmentOf `embed:""`
 	User      []string `sep:"none" placeholder:"ID" help:"User id to look up in the segment or set; may be repeated."`
-	Sample    int      `placeholder:"N" help:"Number of randomly chosen users to print, in ascending order; all users if there are fewer."`
-	Seed      uint64   `default:"1" help:"Seed of the random sample; the same seed chooses the same users."`
+	Sample    int      `placeholder:"N" help:"Number of users to print, chosen at random and sorted by id. If the segment or set has fewer users, the command prints all of them."`
+	Seed      uint64   `default:"1" help:"Start value of the random choice; the same value chooses the same users."`
 }
 
 type membership struct {
@@ -185,8 +185,8 @@ func (c *membersCommand) print(on *terminal.Streams, f *found) error {
 
 type exportCommand struct {
 	segmentOf `embed:""`
-	As        string `enum:"ids,bitmap" default:"ids" help:"Output format: ids (one per line, ascending) or bitmap (portable roaring format)."`
-	Output    string `short:"o" placeholder:"FILE" help:"Output file; - is standard output, the default."`
+	As        string `enum:"ids,bitmap" default:"ids" help:"Output format: ids (one id per line, in ascending order) or bitmap (portable roaring format)."`
+	Output    string `short:"o" placeholder:"FILE" help:"Output file. Default: -, which is standard output."`
 }
 
 // Run writes the users of one segment or set to a file.

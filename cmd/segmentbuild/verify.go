@@ -12,8 +12,8 @@ import (
 )
 
 type verifyCommand struct {
-	Generation string `arg:"" optional:"" help:"Name of the generation. Default: the live generation."`
-	All        bool   `help:"Verify every generation of the location."`
+	Generation string `arg:"" optional:"" help:"Name of the generation (published version of all segments and sets). Default: the generation that services use."`
+	All        bool   `help:"Check every generation (published version) at the location."`
 	at         `embed:""`
 }
 

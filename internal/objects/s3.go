@@ -45,9 +45,9 @@ type S3Config struct {
 // S3Flags holds the command-line flags that configure an S3 server. Credentials come from the SDK's
 // default chain.
 type S3Flags struct {
-	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
-	S3Region    string `name:"s3-region" placeholder:"NAME" help:"S3 region (also AWS_REGION)."`
-	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Address S3 buckets by path instead of host name. Default: yes if an S3 endpoint is set."`
+	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS. Without this flag, the environment variable AWS_ENDPOINT_URL_S3 applies."`
+	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region of the S3 bucket. Without this flag, the environment variable AWS_REGION applies."`
+	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Put the S3 bucket's name into the path of URLs, not into the host name. Default: yes if an S3 endpoint is set."`
 }
 
 // Over returns the configuration with the values of the given flags in place of its own values.

@@ -8,7 +8,7 @@ import (
 
 // VersionCommand is the command `version` of both programs.
 type VersionCommand struct {
-	JSON bool `name:"json" help:"Print the version as JSON: version, commit, commit_date, go_version, zone_rules."`
+	JSON bool `name:"json" help:"Print the result as JSON, with version, commit, commit_date, go_version and zone_rules."`
 }
 
 // Run prints the version of the build, like --version.
