@@ -18,8 +18,8 @@ import (
 // audience selects the users of a command: the users in a file, or the users of an expression that the service
 // evaluates.
 type audience struct {
-	File       string `arg:"" optional:"" name:"audience" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
+	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not, after a blank) and parentheses."`
 	cli.Narrowed
 	idFile
 }
@@ -107,13 +107,13 @@ const ofFile = "--format, --column, --quote, --escape and --final-newline: requi
 
 // idFile holds the flags for reading a file of user ids.
 type idFile struct {
-	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the audience file: ${formats}. Default: detected from file name and content."`
-	Column string `placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
+	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
+	Column string `placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: user_id, else a column with a similar name, else the first column."`
 
-	Quote  format.Mark `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
-	Escape format.Mark `placeholder:"C" help:"Escape character in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
+	Quote  format.Mark `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
+	Escape format.Mark `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
 
-	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
+	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 }
 
 // read returns the users in the file, without duplicates.

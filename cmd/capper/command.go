@@ -18,34 +18,34 @@ import (
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
-	Serve       serveCommand            `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	Serve       serveCommand            `cmd:"" help:"Run the service, which answers HTTP calls, until SIGTERM or Ctrl-C."`
 	CheckConfig checkCommand            `cmd:"" name:"check-config" help:"Check a configuration file and report every fault in it."`
 	Doctor      ops.DoctorCommand       `cmd:"" help:"Check the configuration, store, segments and machine of a service, and suggest fixes."`
-	Size        ops.SizeCommand         `cmd:"" help:"Estimate the memory, processors, network and disks that a load needs."`
+	Size        ops.SizeCommand         `cmd:"" help:"Estimate the memory, processors, network and disks that the service needs for a given load."`
 	Filter      filterCommand           `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
-	Release     releaseCommand          `cmd:"" help:"Give back recorded sends that were not delivered, so that they no longer count."`
-	Import      ops.ImportCommand       `cmd:"" help:"Record sends that another system made, at their original times."`
-	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show the counts of one message."`
-	Count       countCommand            `cmd:"" help:"Count an audience by segment and set; with --channel, also count users who could receive a message now."`
-	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets of the generation in use."`
-	Set         setCommands             `cmd:"" help:"Add users to sets or remove them, and list these changes."`
-	Lookup      lookupCommand           `cmd:"" help:"Show the segment and sets that users belong to."`
-	IDs         idsCommand              `cmd:"" name:"ids" help:"Print the image of each user id: the number by which the store sorts users."`
-	Explain     explainCommand          `cmd:"" help:"Explain why a user is allowed or capped."`
-	Limits      limitsCommand           `cmd:"" help:"Show the limits in force."`
-	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines to standard output at the rate that a pacer permits."`
+	Release     releaseCommand          `cmd:"" help:"Cancel recorded sends that did not go out, so that they no longer count towards the users' limits."`
+	Import      ops.ImportCommand       `cmd:"" help:"Record sends that another system made, with the original time of each send."`
+	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show how many users of one message were allowed and denied."`
+	Count       countCommand            `cmd:"" help:"Count the users of an audience by segment and set; with --channel, also the users who may receive a message now."`
+	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets that the service uses now, with their numbers of users."`
+	Set         setCommands             `cmd:"" help:"Add users to a set, remove users from a set, or list such changes."`
+	Lookup      lookupCommand           `cmd:"" help:"Show the segment and the sets of each given user."`
+	IDs         idsCommand              `cmd:"" name:"ids" help:"Print, for each user id, the number (image) by which the store sorts users."`
+	Explain     explainCommand          `cmd:"" help:"Explain whether a user may receive a message now, and why or why not."`
+	Limits      limitsCommand           `cmd:"" help:"Show the limits that the service applies now."`
+	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines from a file to standard output, no faster than a pacer permits."`
 	Pacers      cli.PacersCommand       `cmd:"" help:"Show the permits that pacers have granted, or reset a pacer."`
-	Erase       eraseCommand            `cmd:"" help:"Erase the recorded sends of users."`
+	Erase       eraseCommand            `cmd:"" help:"Erase all recorded sends of the given users."`
 	Backup      ops.BackupCommand       `cmd:"" help:"Write an archive of the embedded store of a running service."`
-	Restore     ops.RestoreCommand      `cmd:"" help:"Check an archive, and restore the embedded store from it."`
+	Restore     ops.RestoreCommand      `cmd:"" help:"Check an archive that capper backup wrote, or restore an embedded store from such an archive."`
 	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy the records of an embedded store to Redis while the service runs."`
-	Store       storeCommands           `cmd:"" help:"Accept the loss of records by the store of a running service."`
+	Store       storeCommands           `cmd:"" help:"Let a running service decide again after its store has lost recorded sends."`
 	Status      statusCommand           `cmd:"" help:"Show the state of a running service."`
-	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine; its configuration names the address."`
-	Audit       cli.AuditCommands       `cmd:"" help:"Read the audit, the record of all decisions."`
-	Pressure    cli.PressureCommand     `cmd:"" help:"Show how many messages people get, who is at a limit, and which campaigns use the slots."`
-	Whatif      cli.WhatIfCommand       `cmd:"" help:"Replay recorded calls to show the effect of other limits or other segments."`
-	Version     terminal.VersionCommand `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
+	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine, at the address in its configuration file."`
+	Audit       cli.AuditCommands       `cmd:"" help:"Read, check or shorten the audit, which is the log of all decisions."`
+	Pressure    cli.PressureCommand     `cmd:"" help:"Show how many messages users receive, how many users are at a limit, and which campaigns send most."`
+	Whatif      cli.WhatIfCommand       `cmd:"" help:"Show how many sends other limits or other segments would have allowed in the recorded calls."`
+	Version     terminal.VersionCommand `cmd:"" help:"Print the program's version, commit, commit date and Go version."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.

@@ -16,10 +16,10 @@ import (
 // countCommand is the command `capper count EXPRESSION`.
 type countCommand struct {
 	cli.Service
-	Expression string `arg:"" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
+	Expression string `arg:"" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not, after a blank) and parentheses."`
 	cli.Narrowed
 	Detail  string  `enum:"sets,total" default:"sets" help:"Level of detail: sets (the total, and counts by segment and by set) or total (only the total, much faster)."`
-	Channel *string `help:"Also count users who could receive a message on this channel now (an empty name: sends that have no channel). Records no sends."`
+	Channel *string `help:"Also count the users who may receive a message on this channel now. The command records no sends. An empty name stands for messages without a channel."`
 }
 
 // Run counts the users of the audience.

@@ -14,8 +14,8 @@ import (
 // eraseCommand is the command `capper erase USER…`.
 type eraseCommand struct {
 	cli.Service
-	Users []string `arg:"" name:"user" help:"User ids to erase, of the kind that the service uses."`
-	Sets  bool     `help:"Also remove changes that calls made to sets, such as opt-outs; then only the builds decide who is in a set."`
+	Users []string `arg:"" name:"user" help:"Ids of the users whose recorded sends are erased, of the kind that the service uses: dense, uint64, uuid or text."`
+	Sets  bool     `help:"Also delete what API calls changed in sets for these users, such as opt-outs. Then only the sets that segmentbuild published apply to the users."`
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 

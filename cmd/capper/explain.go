@@ -17,7 +17,7 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 // explainCommand is the command `capper explain USER`.
 type explainCommand struct {
 	cli.Service
-	User string `arg:"" help:"User id, of the kind that the service uses."`
+	User string `arg:"" help:"Id of the user to explain, of the kind that the service uses: dense, uint64, uuid or text."`
 }
 
 // Run prints why the user is allowed or denied.

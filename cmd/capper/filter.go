@@ -21,13 +21,13 @@ type filterCommand struct {
 	cli.Service
 	audience
 	cli.Outputs
-	MessageID string        `placeholder:"ID" help:"Message id of the send. After an interruption, run the command again with the same id: recorded sends are not counted twice. Required unless --preview is set."`
-	Channel   string        `help:"Configured channel of the message, such as email."`
-	Exempt    bool          `help:"Record the sends without denying any user, for transactional messages."`
+	MessageID string        `placeholder:"ID" help:"Id of the message. After an interruption, run the command again with the same id: each send then counts only once. Required without --preview."`
+	Channel   string        `help:"Channel of the message, such as email, as named in the configuration of the service. Default: no channel."`
+	Exempt    bool          `help:"Allow the message to every user and record the sends, for transactional messages such as one-time codes."`
 	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
 	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
 	Parallel  int           `default:"4" help:"Number of concurrent calls to the service."`
-	Timeout   time.Duration `default:"15m" help:"Maximum time for retrying unavailable users, measured from the start of the command; every user is tried at least once."`
+	Timeout   time.Duration `default:"15m" help:"Time after the start of the command in which the command retries users whom the service could not decide. Each user is tried at least once."`
 }
 
 // undecided returns the error for a command that left users unavailable.

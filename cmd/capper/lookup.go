@@ -18,11 +18,11 @@ import (
 // lookupCommand is the command `capper lookup USER…`.
 type lookupCommand struct {
 	cli.Service
-	Users []string `arg:"" optional:"" name:"user" help:"User ids to look up, of the kind that the service uses. Give either these ids or --file."`
-	File  string   `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once: dense ids in ascending order, others in the order of the store."`
+	Users []string `arg:"" optional:"" name:"user" help:"Ids of the users to look up, of the kind that the service uses (dense, uint64, uuid or text). Give either these ids or --file."`
+	File  string   `placeholder:"FILE" help:"File with the ids of the users to look up: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in the order in which the store sorts users."`
 	idFile
-	Set []string `placeholder:"NAME" help:"Name of a set to check for each user; may be repeated."`
-	CSV bool     `name:"csv" help:"Print the result as CSV, with one column for each --set, while answers arrive."`
+	Set []string `placeholder:"NAME" help:"Name of a set; the result says for each user whether the user is in this set. May be repeated."`
+	CSV bool     `name:"csv" help:"Print the result as CSV, with a column for each --set, and print each line as soon as its answer arrives."`
 }
 
 // lookupBatch is the number of users in one call.

@@ -17,10 +17,10 @@ import (
 type releaseCommand struct {
 	cli.Service
 	audience
-	MessageID string `required:"" placeholder:"ID" help:"Message id of the sends to give back, in the namespace of the API key."`
-	Channel   string `help:"Channel of the sends to give back. Default: all channels of the message."`
-	All       bool   `help:"Give back all sends of the message without naming its audience; the service reads the users from its audit."`
-	Namespace string `placeholder:"NAME" help:"Namespace of the message, for --all with an API key without a namespace. Default: none."`
+	MessageID string `required:"" placeholder:"ID" help:"Id of the message whose sends the command cancels, in the namespace of the API key."`
+	Channel   string `help:"Channel of the sends that the command cancels. Default: the sends of the message on all channels."`
+	All       bool   `help:"Cancel all sends of the message, without a list of users: the service finds the users in its audit, the log of all decisions."`
+	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
 }
 
 // Run releases the recorded sends of messages that were not delivered. A repeated release changes nothing.

@@ -17,7 +17,7 @@ import (
 
 // serveCommand is the command `capper serve`.
 type serveCommand struct {
-	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file of the service (also CAPPER_CONFIG)."`
+	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file (YAML) that the service reads at its start and after each change of the file."`
 }
 
 // Run serves the API until the context ends.

@@ -18,20 +18,20 @@ import (
 
 // setCommands are the commands about sets that calls change.
 type setCommands struct {
-	Add     setAddCommand         `cmd:"" help:"Add users to a set; the next decision counts them."`
-	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; the next decision counts them."`
-	Members cli.SetMembersCommand `cmd:"" help:"List the users whom calls added to a set or removed from it."`
-	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat the changes of sets that the audit holds, after the store lost them."`
-	List    cli.SetListCommand    `cmd:"" help:"List the sets with the sizes and ages of their builds and of their changes by calls."`
+	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision already treats them as members."`
+	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; no later decision treats them as members."`
+	Members cli.SetMembersCommand `cmd:"" help:"List the users whom API calls have added to a set or removed from the set."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"After the store lost changes of sets, read these changes from the audit (the log of all calls) and make them again."`
+	List    cli.SetListCommand    `cmd:"" help:"List all sets with the number of their users, the time of their build, and how many users API calls added or removed."`
 }
 
 // setChange holds the arguments of the commands that change a set.
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
-	Users []string `arg:"" optional:"" name:"users" help:"User ids of the kind that the service uses, or one file of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Text ids are never file names: use --file."`
-	File  string   `placeholder:"FILE" help:"File of user ids, in place of user ids."`
-	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. A later change of the same user takes precedence. Default: now."`
+	Users []string `arg:"" optional:"" name:"users" help:"User ids, or the name of one file with user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. If the service uses text ids, only --file can name a file."`
+	File  string   `placeholder:"FILE" help:"File with the user ids, instead of user ids on the command line."`
+	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. If the service knows a later change of a user, the later change stays in force. Default: now."`
 	idFile
 
 	when time.Time

@@ -10,13 +10,13 @@ import (
 
 // storeCommands are the commands about the store of a running service.
 type storeCommands struct {
-	Accept acceptCommand `cmd:"" help:"Resume decisions for affected users after a Redis server lost recorded sends."`
+	Accept acceptCommand `cmd:"" help:"Let the service decide again about users whose recorded sends a Redis server has lost or may have lost."`
 }
 
 // acceptCommand is the command `capper store accept`.
 type acceptCommand struct {
 	cli.Service
-	Reason string `required:"" placeholder:"TEXT" help:"Reason for accepting the loss, such as what was checked; the service stores it."`
+	Reason string `required:"" placeholder:"TEXT" help:"Reason why the loss is acceptable, such as the checks that an operator made. The service stores this text."`
 }
 
 // Help returns the text below the flags.

@@ -12,9 +12,9 @@ import (
 
 // Narrowed holds the flags that restrict a command to some of an expression's users.
 type Narrowed struct {
-	Sample     Percent `placeholder:"P%" help:"Share of the audience to select, always the same users for the same --salt. A range such as 10%-20% selects a part that shares no users with other ranges of the same salt."`
-	Salt       string  `placeholder:"TEXT" help:"Salt of --sample; another salt selects other users."`
-	Generation string  `placeholder:"NAME" help:"Generation in which segment and set names are looked up, as reported by an earlier run. Default: the generation in use."`
+	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
+	Salt       string  `placeholder:"TEXT" help:"Text that decides which users --sample selects; another text selects other users."`
+	Generation string  `placeholder:"NAME" help:"Generation (published version of all segments and sets) to use, as an earlier run printed it. Default: the generation that the service uses now."`
 }
 
 // Audience returns the audience of the expression, with these restrictions.

@@ -13,8 +13,8 @@ import (
 // compactCommand is the command `capper audit compact`.
 type compactCommand struct {
 	Place
-	Keep   moment `placeholder:"400d" help:"Retention: remove audit files whose last call is older than this. Default: remove none by age."`
-	DryRun bool   `help:"Report the changes to the audit files without making them."`
+	Keep   moment `placeholder:"400d" help:"Age such as 400d: the command removes audit files whose calls are all older. Default: no file is removed because of its age."`
+	DryRun bool   `help:"Report how the command would change the audit files, but change nothing."`
 	JSON   bool   `help:"Print the result as JSON."`
 }
 

@@ -16,7 +16,7 @@ type exportCommand struct {
 	Span
 	Names
 	Format string `default:"ndjson" enum:"ndjson,parquet" help:"Output format: ndjson (one JSON object per line) or parquet."`
-	Out    string `placeholder:"FILE" help:"Output file; it appears only when it is complete. Default: standard output."`
+	Out    string `placeholder:"FILE" help:"Output file, which appears only when the export is complete. Default: standard output."`
 }
 
 // Help returns the text below the flags.

@@ -17,10 +17,10 @@ import (
 type messageCommand struct {
 	Place
 	Span
-	MessageID string `arg:"" help:"Message id of the calls to list."`
-	Namespace string `placeholder:"NAME" help:"Namespace of the API key that sent the message. Default: none."`
-	Channel   string `placeholder:"NAME" help:"Channel of the filter calls to list. Releases that name no channel are listed too. Default: all channels."`
-	Calls     int    `default:"50" placeholder:"N" help:"Number of latest calls to list, or 0 for none; the totals always include all calls."`
+	MessageID string `arg:"" help:"Id of the message whose calls the command lists."`
+	Namespace string `placeholder:"NAME" help:"Namespace of the message, which is the namespace of the sender's API key. Default: no namespace."`
+	Channel   string `placeholder:"NAME" help:"List only calls for this channel, and release calls that apply to all channels. Default: the calls for all channels."`
+	Calls     int    `default:"50" placeholder:"N" help:"Number of calls to list, latest first, or 0 to list none; the totals always include all calls."`
 	JSON      bool   `help:"Print the result as JSON."`
 }
 

@@ -18,17 +18,17 @@ import (
 // MessagesCommand is the command `capper messages [ID]`.
 type MessagesCommand struct {
 	Service
-	MessageID string  `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
-	Since     moment  `placeholder:"TIME" help:"List only messages with calls since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
-	Until     moment  `placeholder:"TIME" help:"List only messages whose last call was before this age or time."`
-	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text, in letters of any case."`
+	MessageID string  `arg:"" optional:"" name:"id" help:"Id of the message whose counts the command shows. Default: list recent messages."`
+	Since     moment  `placeholder:"TIME" help:"List only messages whose last call is at most this old (7d, 12h) or was made after a time (2026-11-22). Default: 7d."`
+	Until     moment  `placeholder:"TIME" help:"List only messages whose last call is older than an age (7d, 12h) or was made before a time (2026-11-22)."`
+	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
-	MinAsked  int64   `placeholder:"N" help:"List only messages whose calls asked for N users or more. A user in two calls counts twice."`
-	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call or asked, largest first."`
+	MinAsked  int64   `placeholder:"N" help:"List only messages whose calls named at least N users in total. A user in two calls counts twice."`
+	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call (latest call first) or asked (most users first)."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
-	Cursor    string  `placeholder:"CURSOR" help:"Cursor that an earlier page printed; the list continues after that page."`
-	Title     *string `placeholder:"TEXT" help:"Title for people to set for the message with the id. An empty title removes it. The API key needs the scope filter."`
-	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
+	Cursor    string  `placeholder:"CURSOR" help:"Text that an earlier run printed as its cursor; the command then continues that list."`
+	Title     *string `placeholder:"TEXT" help:"New title of the message, which lists show to people. An empty text removes the title. The API key needs the scope filter."`
+	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
 
 // Validate rejects flags of the list if an id is given.

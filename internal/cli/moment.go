@@ -68,7 +68,7 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 
 // Span holds the flags for the time span of the records to read.
 type Span struct {
-	Since moment `placeholder:"TIME" help:"Earliest time of calls to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: read all calls."`
+	Since moment `placeholder:"TIME" help:"Start of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: the earliest recorded call."`
 	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
 }
 

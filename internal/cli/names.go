@@ -23,7 +23,7 @@ func parseImage(text string) (capping.UserID, bool) {
 
 // Names holds the flag for the location whose key and ids convert ids to images, and back.
 type Names struct {
-	Segments string `placeholder:"DIR|s3://…" help:"Location of the published generations, needed to translate ids that are not dense. Default: segments.source of --config."`
+	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, where the command finds the original user ids unless ids are dense. Default: segments.source in the file of --config."`
 }
 
 // open opens the location, or returns nil if no flag names one.

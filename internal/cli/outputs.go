@@ -24,10 +24,10 @@ import (
 // and standard output (-). A name that ends in .roaring gets a bitmap; every other file gets one id a line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
-	Replayed    string `placeholder:"FILE" help:"File for allowed users whose send was already recorded, by an earlier run or by a retried call of this run."`
+	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send an earlier run, or an earlier call of this run, had already recorded."`
 	DeniedDir   string `placeholder:"DIR" help:"Directory for the denied users, one file LIMIT.txt for each limit (LIMIT.roaring if --allowed names a .roaring file)."`
-	WavesDir    string `placeholder:"DIR" help:"Directory for the denied users by the hour in which they may receive the message, one file such as 2006-01-02T15Z.txt for each hour. The file waves.json lists the time at which each hour's users can be retried."`
-	Unavailable string `placeholder:"FILE" help:"File for the users who could not be decided."`
+	WavesDir    string `placeholder:"DIR" help:"Directory for the denied users, with one file such as 2026-11-22T15Z.txt for each hour in which users may receive the message. The file waves.json lists when to retry each file."`
+	Unavailable string `placeholder:"FILE" help:"File for the users about whom the service could not decide, so that they can be retried."`
 }
 
 // standard is the file name that stands for standard output.

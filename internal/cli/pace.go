@@ -20,12 +20,12 @@ import (
 // PaceCommand is the command `capper pace PACER [FILE]`.
 type PaceCommand struct {
 	Service
-	Pacer     string         `arg:"" help:"Name of the pacer. With several names, separated by commas, every pacer must grant each line."`
-	File      string         `arg:"" optional:"" default:"-" help:"File whose lines are copied. Default: standard input."`
-	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
-	Key       string         `help:"Key of the lines, for example the number of the sender; required for pacers that keep a separate limit for each key."`
-	Share     string         `placeholder:"NAME" help:"Share of the pacers, which the key must be allowed to use. Default: the share of the key, if any."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer. The max_wait of each pacer applies too. Default: no maximum."`
+	Pacer     string         `arg:"" help:"Name of the pacer, or several names separated by commas; then each line needs a permit from every pacer."`
+	File      string         `arg:"" optional:"" default:"-" help:"File whose lines the command copies. Default: standard input."`
+	MessageID string         `placeholder:"ID" help:"Id of the message to which the lines belong; required for pacers with a separate limit for each message."`
+	Key       string         `help:"Key of the lines, such as a phone number that sends; required for pacers with a separate limit for each key."`
+	Share     string         `placeholder:"NAME" help:"Name of a share, a part of the pacer's rate reserved for certain calls; the API key must permit this share. Default: the share of the API key, if any."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time to wait for the permit of one line; the command ends if a line must wait longer. The max_wait of each pacer applies too. Default: no maximum."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 

@@ -16,9 +16,9 @@ import (
 type PacersCommand struct {
 	Service
 	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
-	MessageID string `placeholder:"ID" help:"Id of the message whose permits are shown, in the namespace of the API key; for pacers that keep a separate limit for each message."`
-	Key       string `help:"Key whose permits are shown; for pacers that keep a separate limit for each key."`
-	Forget    bool   `help:"Reset the pacer: forget all permits that it has granted, for all messages and keys. Records kept for repeated requests and messages still count towards their bounds. The API key needs the scope admin."`
+	MessageID string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key; for pacers with a separate limit for each message."`
+	Key       string `help:"Key, such as a phone number that sends, whose permits the command shows; for pacers with a separate limit for each key."`
+	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The number of stored permit records stays the same. The API key needs the scope admin."`
 }
 
 // forgotten is the result of --forget, in the form of --json.

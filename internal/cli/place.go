@@ -13,8 +13,8 @@ import (
 
 // Place holds the flags for the audit location and the access to it.
 type Place struct {
-	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
-	Config string `placeholder:"FILE" help:"Configuration file of the service; the command uses audit.to, segments.source and segments.s3."`
+	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit (the log of all decisions): a directory or s3://bucket/prefix. Default: audit.to in the file of --config."`
+	Config string `placeholder:"FILE" help:"Configuration file of the service, from which the command reads audit.to, segments.source and segments.s3."`
 	objects.S3Flags
 
 	configured *config.Config

@@ -35,10 +35,10 @@ type PressureCommand struct {
 	Channel   string `placeholder:"NAME" help:"Count only messages on this channel."`
 	Namespace string `placeholder:"NAME" help:"Count only messages of this namespace."`
 	Max       int    `default:"20" placeholder:"N" help:"Maximum number of campaigns to list, up to 1000."`
-	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print one table as CSV: people, at-limits, campaigns or held-back."`
-	Segment   string `placeholder:"NAME" help:"With --users: segment of the users, or default for users in no segment."`
-	Limit     string `placeholder:"NAME" help:"With --users: limit that the users are at. Default: any limit."`
-	Users     string `placeholder:"FILE" help:"File for the users of --segment who are at a limit now: a bitmap if the name ends in .roaring, otherwise ids."`
+	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people, at-limits, campaigns or held-back."`
+	Segment   string `placeholder:"NAME" help:"Segment of the users whom --users writes; the name default stands for users in no segment."`
+	Limit     string `placeholder:"NAME" help:"Limit that the users whom --users writes have reached. Default: any limit."`
+	Users     string `placeholder:"FILE" help:"File for the users of --segment who have now reached a limit: a bitmap if the name ends in .roaring, otherwise a list of ids."`
 }
 
 // Help returns the text below the flags.

@@ -15,8 +15,8 @@ import (
 // SetMembersCommand is the command `capper set members SET`.
 type SetMembersCommand struct {
 	Service
-	Set   string `arg:"" help:"Name of the set."`
-	Since moment `placeholder:"TIME" help:"Earliest time of a change, not in the future: an age (1h, 30d) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: list all changes."`
+	Set   string `arg:"" help:"Name of the set whose changes the command lists."`
+	Since moment `placeholder:"TIME" help:"List only the changes since this age (1h, 30d) or time (2026-11-22, 2026-11-22T10:00:00Z). Default: list all changes."`
 }
 
 // Help returns the text below the flags.

@@ -21,7 +21,7 @@ type SetReplayCommand struct {
 	Service
 	Place
 	Span
-	Set []string `placeholder:"SET" help:"Replay changes of these sets only. Default: replay the changes of all sets."`
+	Set []string `placeholder:"SET" help:"Name of a set whose changes the command makes again; may be repeated. Default: the changes of all sets."`
 }
 
 // replayCalls is the number of concurrent calls of a replay.

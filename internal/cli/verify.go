@@ -20,11 +20,11 @@ import (
 type verifyCommand struct {
 	Place
 	Span
-	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published generations. Default: segments.source of --config."`
-	Generation    string `placeholder:"NAME" help:"Generation whose segments are used for every call. Default: the generation that each call recorded."`
-	FilesOnly     bool   `help:"Check only the audit files, without checking sends against limits."`
-	AcceptedUntil moment `placeholder:"TIME" help:"Count sends above a limit that were made before TIME, but do not report them as findings. These sends still count towards limits."`
-	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, for the textfile collector of the node exporter."`
+	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
+	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) to apply to every call. Default: the generation that the service used for each call."`
+	FilesOnly     bool   `help:"Check only the audit files for damage, and not whether sends kept the limits."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Time up to which sends above a limit are no findings: the report only counts them. These sends still count towards the limits of later sends."`
+	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, which the textfile collector of the node exporter can read."`
 	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags
 }

@@ -23,11 +23,11 @@ import (
 type WhatIfCommand struct {
 	Place
 	Span
-	Limits     string `placeholder:"FILE" help:"File with the limits to try: a capper.yaml, or a file with only channels, limits, suppress, quiet, holdout and timezone. Default: the limits that were in force at each call."`
-	Segments   string `placeholder:"DIR|s3://…" help:"Location of the published generations. Default: segments.source of --config."`
-	Generation string `placeholder:"NAME" help:"Generation whose segments are used for every call. Default: the generation that each call recorded."`
+	Limits     string `placeholder:"FILE" help:"File with the limits to try: a configuration file of capper, or only its keys channels, limits, suppress, quiet, holdout and timezone. Default: the limits that the service applied to each call."`
+	Segments   string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
+	Generation string `placeholder:"NAME" help:"Generation (published version of all segments and sets) to apply to every call. Default: the generation that the service used for each call."`
 	Campaigns  int    `placeholder:"N" default:"20" help:"Maximum number of campaigns to list."`
-	HTML       string `name:"html" placeholder:"FILE" help:"HTML file for the result with charts, in addition to the printed result."`
+	HTML       string `name:"html" placeholder:"FILE" help:"HTML file in which the command also writes the result, with charts."`
 	JSON       bool   `help:"Print the result as JSON."`
 }
 

@@ -13,7 +13,7 @@ import (
 // BackupCommand is the command `capper backup --to FILE`.
 type BackupCommand struct {
 	cli.Service
-	To string `required:"" placeholder:"FILE" help:"Archive file (tar) to write; it appears only when it is complete, and only its owner may read it (mode 0600)."`
+	To string `required:"" placeholder:"FILE" help:"Archive file (tar) to write. The file appears only when it is complete, and only the file's owner may read it (mode 0600)."`
 }
 
 // backedUp is the result of a backup, in the form of --json.

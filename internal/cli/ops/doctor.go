@@ -17,14 +17,14 @@ import (
 // DoctorCommand is the command `capper doctor --config FILE`.
 type DoctorCommand struct {
 	Config    string        `required:"" placeholder:"FILE" help:"Configuration file that the service uses or will use."`
-	Users     count         `placeholder:"N" help:"Check that there is enough memory and disk for this number of users, such as 270M."`
+	Users     count         `placeholder:"N" help:"Number of users, such as 270M, for which the command checks that memory and disk are large enough."`
 	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window; used with --users."`
-	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04; used with --users."`
+	Density   float64       `default:"1" help:"Fraction of the numbers from the lowest to the highest user id that are ids of users, such as 0.04; used with --users."`
 	Publisher bool          `help:"Also check the S3 permissions that segmentbuild needs: write a test object to segments.source and remove it."`
-	MaxAge    time.Duration `default:"168h" help:"Maximum age of the live generation; an older one is reported."`
-	PID       int           `name:"pid" placeholder:"N" help:"Process id of a running service whose operating system limits are checked. Default: check the limits of this command."`
-	Strict    bool          `help:"Count warnings as failures."`
-	Quiet     bool          `short:"q" help:"Print only warnings, failures and the counts."`
+	MaxAge    time.Duration `default:"168h" help:"Maximum age of the published segments; the command reports older segments."`
+	PID       int           `name:"pid" placeholder:"N" help:"Process id of a running service; the command checks the operating system limits of that process. Default: the limits of the command itself."`
+	Strict    bool          `help:"Treat every warning as a failure, so that the exit status is not 0."`
+	Quiet     bool          `short:"q" help:"Print only warnings, failures and the number of checks, not the checks that succeeded."`
 	JSON      bool          `help:"Print the result as JSON."`
 }
 

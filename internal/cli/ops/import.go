@@ -28,25 +28,25 @@ import (
 // ImportCommand is the command `capper import FILE…`.
 type ImportCommand struct {
 	cli.Service
-	Files []string `arg:"" placeholder:"FILE" help:"Files, patterns or directories of sends, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
+	Files []string `arg:"" placeholder:"FILE" help:"Files with one send in each row, directories of such files, patterns, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
 
 	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
-	MessageID       string  `placeholder:"ID" help:"Message id of sends whose row has none. A send without a message id is identified by its time."`
-	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; a row with another namespace is rejected. Default: the namespace in each row, or none."`
-	UserColumn      string  `placeholder:"NAME" help:"Column that holds the user id. Default: user_id."`
-	AtColumn        string  `placeholder:"NAME" help:"Column that holds the time of the send. Default: at."`
-	ChannelColumn   string  `placeholder:"NAME" help:"Column that holds the channel. Default: channel, if the column exists."`
-	MessageColumn   string  `placeholder:"NAME" help:"Column that holds the message id. Default: message_id, if the column exists."`
-	NamespaceColumn string  `placeholder:"NAME" help:"Column that holds the namespace. Default: namespace, if the column exists."`
-	Timezone        string  `placeholder:"ZONE" help:"Time zone of times without an offset, such as Asia/Singapore. Default: such times are bad rows."`
-	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: by file name."`
-	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end in a line break: auto (required in long files) or optional."`
-	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. A service with another kind is rejected. Default: the kind of the service; with --dry-run: dense."`
-	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of rows that are not valid sends; they are skipped. With more, nothing is imported. Default: 0."`
+	MessageID       string  `placeholder:"ID" help:"Message id of sends whose row has no message id. A send without a message id is identified by its time."`
+	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; the command rejects rows with another namespace. Default: the namespace in each row, or no namespace."`
+	UserColumn      string  `placeholder:"NAME" help:"Name of the column with the user ids. Default: user_id."`
+	AtColumn        string  `placeholder:"NAME" help:"Name of the column with the time of each send. Default: at."`
+	ChannelColumn   string  `placeholder:"NAME" help:"Name of the column with the channel of each send. Default: channel, if this column exists."`
+	MessageColumn   string  `placeholder:"NAME" help:"Name of the column with the message id of each send. Default: message_id, if this column exists."`
+	NamespaceColumn string  `placeholder:"NAME" help:"Name of the column with the namespace of each message. Default: namespace, if this column exists."`
+	Timezone        string  `placeholder:"ZONE" help:"Time zone, such as Asia/Singapore, for times without a UTC offset. Default: rows with such times are invalid."`
+	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: the command detects the format from each file's name."`
+	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (only in long files) or optional."`
+	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. The command fails if the service uses another kind. Default: the kind of the service, or dense with --dry-run."`
+	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows, which the command skips. If there are more, the command imports nothing. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
-	Verify   bool          `help:"Check an earlier import: send all rows a second time and report any send that the service does not have."`
-	Patience time.Duration `default:"5m" help:"Maximum time for retrying sends that the service cannot record."`
+	Verify   bool          `help:"Check an earlier import: the command sends all rows again, and reports sends that the service had not recorded."`
+	Patience time.Duration `default:"5m" help:"Maximum time to retry sends that the service could not record."`
 	Batch    int           `default:"10000" help:"Number of sends in one call to the service."`
 	Parallel int           `default:"4" help:"Number of concurrent calls to the service."`
 	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`

@@ -23,8 +23,8 @@ import (
 type MigrateCommand struct {
 	cli.Service
 	Config string `required:"" placeholder:"FILE" help:"Configuration file that the service will use after the migration, with store.kind: redis."`
-	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, with free space for two copies of the embedded store. Use the same directory for every pass."`
-	Finish string `placeholder:"DIR" help:"Run the last pass with the directory of the embedded store (store.embedded.path), after the service has stopped. The pass first renames the directory, so that no service can use it again."`
+	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, on a disk with space for two copies of the embedded store. Use the same directory each time you run the command."`
+	Finish string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), for the last run after the service has stopped. The command first renames this directory, so that no service can use it again."`
 }
 
 // migrated is the result of a pass, in the form of --json.

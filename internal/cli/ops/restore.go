@@ -14,8 +14,8 @@ import (
 // RestoreCommand is the command `capper restore FILE --to DIR`.
 type RestoreCommand struct {
 	File            string `arg:"" help:"Archive file that capper backup wrote."`
-	To              string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), empty or absent. Default: only check the archive."`
-	AcceptLostSends bool   `help:"Restore the archive even though the previous store recorded later sends. These sends are lost, so their users may receive more than their limits. Later changes of sets by calls are lost too, so users who unsubscribed may receive messages."`
+	To              string `placeholder:"DIR" help:"Directory for the restored embedded store (store.embedded.path), which must be empty or absent. Default: only check the archive."`
+	AcceptLostSends bool   `help:"Restore the archive even if the previous store recorded later sends, which are then lost: users may receive more messages than their limits allow. Later changes of sets, such as opt-outs, are lost too."`
 	JSON            bool   `help:"Print the result as JSON."`
 }
 

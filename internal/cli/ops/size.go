@@ -40,14 +40,14 @@ func (c *count) UnmarshalText(text []byte) error {
 // SizeCommand is the command `capper size --users N`.
 type SizeCommand struct {
 	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
-	IDs       string        `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. The flag --density is for dense ids."`
+	IDs       string        `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. The flag --density applies only to dense ids."`
 	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window."`
-	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04."`
-	Days      float64       `default:"7" help:"Length of the longest window in days."`
+	Density   float64       `default:"1" help:"Fraction of the numbers from the lowest to the highest user id that are ids of users, such as 0.04."`
+	Days      float64       `default:"7" help:"Number of days in the longest window of all limits."`
 	Campaigns float64       `default:"10" help:"Number of campaigns per day."`
 	Blast     *count        `placeholder:"N" help:"Number of users in the largest campaign. Default: a tenth of all users."`
-	Within    time.Duration `default:"10m" help:"Maximum time to decide all users of the largest campaign."`
-	Calls     float64       `default:"0" help:"Number of single-user calls per second during the largest campaign."`
+	Within    time.Duration `default:"10m" help:"Maximum time in which the service must decide about all users of the largest campaign."`
+	Calls     float64       `default:"0" help:"Number of calls per second for a single user, while the largest campaign runs."`
 	Shards    *int          `placeholder:"N" help:"Number of Redis masters. Default: the smallest number that can carry the load."`
 	Replicas  int           `default:"2" help:"Number of replicas of each Redis master."`
 	Instances int           `default:"2" help:"Number of instances of the service."`
