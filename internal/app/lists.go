@@ -152,11 +152,11 @@ type listAges struct {
 func newListAges(of *Service) *listAges {
 	return &listAges{of: of,
 		most: prometheus.NewDesc("capper_sets_max_age_seconds",
-			"Maximum allowed age of a suppressed set (its max_age). Absent if no max_age is configured.",
+			"Configured maximum age of a set of suppressed users, in seconds. Absent for sets without max_age.",
 			[]string{"set"}, nil),
 		tooOld: prometheus.NewDesc("capper_sets_too_old",
-			"1 while a suppressed set is older than its max_age and users of affected sends are unavailable. Absent "+
-				"if no max_age is configured.", []string{"set"}, nil),
+			"1 while a set of suppressed users is older than its max_age, which blocks sends on the set's channels.",
+			[]string{"set"}, nil),
 	}
 }
 

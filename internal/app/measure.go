@@ -52,11 +52,11 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 	}
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_calls_total",
-		Help: "Calls to the store by result: ok, partial (some users undecided) or error.",
+		Help: "Number of calls from capper to its store, by result: ok, partial (some users undecided) or error.",
 	}, []string{"store", "op", "result"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "capper_store_call_seconds",
-		Help:    "Duration of calls to the store, in seconds.",
+		Help:    "Duration of calls from capper to its store, in seconds.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	}, []string{"store", "op"})
 	if err := errors.Join(registerer.Register(calls), registerer.Register(seconds),

@@ -18,7 +18,7 @@ const reloadInterval = time.Second
 func newReloads() *prometheus.CounterVec {
 	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_config_reloads_total",
-		Help: "Reloads of the configuration file after a change, by result.",
+		Help: "Number of times that capper loaded a changed configuration file, by result: accepted or refused.",
 	}, []string{"result"})
 	reloads.WithLabelValues("accepted")
 	reloads.WithLabelValues("refused")
@@ -29,7 +29,7 @@ func newReloads() *prometheus.CounterVec {
 func (s *Service) refusedConfig() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_config_refused",
-		Help: "1 while the latest configuration file is rejected and the previous configuration stays in force.",
+		Help: "1 while capper rejects the changed configuration file and keeps the earlier configuration, otherwise 0.",
 	}, func() float64 {
 		if s.watcher.Status().Error != "" {
 			return 1

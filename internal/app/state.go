@@ -23,8 +23,7 @@ type state struct {
 
 func newState(store capping.Store, kind string) *state {
 	return &state{store, prometheus.NewDesc("capper_store_state",
-		"1 for the current state of the store, 0 for others: ok, degraded (some users unavailable in the last 30 "+
-			"seconds) or down.",
+		"1 for the current state of the store, 0 for the others: ok, degraded (fails for some users) or down.",
 		[]string{"state"}, prometheus.Labels{"store": kind})}
 }
 

@@ -54,7 +54,7 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 		store: store, logger: logger, flushing: make(chan struct{}, 1), gathered: make(map[Key]*Answers),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capper_message_answers_lost_total",
-			Help: "Users whose result could not be added to the counts of their message.",
+			Help: "Users missing from the counts of their message, because too many messages had calls at once.",
 		}),
 	}
 	if registerer == nil {

@@ -35,38 +35,38 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 	m := &metrics{
 		refreshes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_segments_refresh_total",
-			Help: "Checks for new segments by result: swapped (a new generation is in use), unchanged or failed.",
+			Help: "Number of checks for newly published segments, by result: swapped (loaded), unchanged or failed.",
 		}, []string{"result"}),
 		of:    of,
 		clock: clock,
 		checked: prometheus.NewDesc("capper_segments_checked_timestamp_seconds",
-			"Unix time at which segments were last published or confirmed unchanged by a build. Absent if not "+
-				"recorded.",
+			"Unix time at which segmentbuild last published the segments or found them unchanged. Absent if unknown.",
 			nil, nil),
 		age: prometheus.NewDesc("capper_segments_generation_age_seconds",
-			"Time since the segments in use were built, in seconds.", nil, nil),
+			"Time in seconds since segmentbuild built the segments that this instance uses.", nil, nil),
 		users: prometheus.NewDesc("capper_segments_users",
-			"Number of users in each segment of the generation in use.", []string{"segment"}, nil),
+			"Number of users in each segment, as this instance has loaded the segment.", []string{"segment"}, nil),
 		sets: prometheus.NewDesc("capper_sets_users",
-			"Number of users in each set of the generation in use.", []string{"set"}, nil),
+			"Number of users in each set, as segmentbuild published the set.", []string{"set"}, nil),
 		pinned: prometheus.NewDesc("capper_segments_pinned_bytes",
-			"Additional memory for earlier generations of segments that calls can still name, in bytes.", nil, nil),
+			"Bytes of additional memory for earlier published segments that calls may still use.", nil, nil),
 		memory: prometheus.NewDesc("capper_segments_memory_bytes",
-			"Memory used by the current generation of segments, in bytes.", nil, nil),
+			"Bytes of memory for the segments and sets that this instance uses.", nil, nil),
 		refused: prometheus.NewDesc("capper_segments_refused",
-			"1 while the service rejects the published segments, by reason: missing (a required set is absent), "+
-				"users (users left a protected set), zones (users lost their time zone), calls (too many additions by "+
-				"calls would end), as_of (changes by calls are missing) or ids (the kind or key of user ids differs).",
+			"1 while capper rejects the newly published segments and keeps the earlier segments, by reason. "+
+				"missing: a required set is absent. users: users left a protected set. zones: users lost their time "+
+				"zone. calls: too many additions by calls would end. as_of: changes by calls are missing. ids: the "+
+				"kind or key of user ids differs.",
 			[]string{"reason"}, nil),
 		left: prometheus.NewDesc("capper_sets_left_users_total",
-			"Number of users who left a suppressed set or a set of quiet hours when new segments were loaded.",
+			"Number of users who left a set when capper loaded new segments, for sets that suppress or delay sends.",
 			[]string{"set"}, nil),
 		asOf: prometheus.NewDesc("capper_sets_confirmed_timestamp_seconds",
-			"Unix time of the newest build that confirmed the users of a suppressed set or a set of quiet hours.",
+			"Unix time at which a build last confirmed the users of a set, for sets that suppress or delay sends.",
 			[]string{"set"}, nil),
 		zoneless: prometheus.NewDesc("capper_segments_zoneless_users",
-			"Number of users in any segment or set whose time zone is unknown. Absent if no rule uses time zones of "+
-				"users.", nil, nil),
+			"Number of users in segments or sets whose time zone is unknown. Absent if no rule needs time zones.",
+			nil, nil),
 	}
 	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {
 		m.refreshes.WithLabelValues(result) // creates each label value with 0 at the start

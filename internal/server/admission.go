@@ -9,9 +9,9 @@ import (
 // ofBudgets returns the metrics of every budget: the amount in use and the number of refused and cut calls.
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
-		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that are being decided now."},
-		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of request bodies being received."},
-		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of responses being built or sent."},
+		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},
+		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Bytes of memory for incoming request bodies."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory for unfinished responses."},
 	}
 	for name, b := range map[string]*gate.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
 		"answers": budgets.Answers} {
@@ -19,12 +19,12 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name:        "capper_budget_refused_total",
-				Help:        "Calls rejected with status 503 because a memory or user budget was exhausted.",
+				Help:        "Calls rejected with status 503 because running calls had too many users or bytes.",
 				ConstLabels: labels,
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name:        "capper_budget_cut_total",
-				Help:        "Calls aborted because their client held most of a budget that others needed.",
+				Help:        "Calls that capper aborted because slow clients used memory that other clients needed.",
 				ConstLabels: labels,
 			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}
@@ -36,11 +36,11 @@ func ofConnections(listeners *gate.Listeners) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "capper_open_connections",
-			Help: "Number of open connections, over all listeners.",
+			Help: "Number of open network connections from clients to capper.",
 		}, func() float64 { open, _ := listeners.Usage(); return float64(open) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "capper_connections_closed_total",
-			Help: "Number of connections closed because the maximum number was open.",
+			Help: "Number of connections that capper closed because the maximum number was open.",
 		}, func() float64 { _, closed := listeners.Usage(); return float64(closed) }),
 	}
 }

@@ -25,15 +25,15 @@ func newClients() *clientMetrics {
 	return &clientMetrics{
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_users_total",
-			Help: "Users in filter calls that record sends, by client, channel (empty: none) and outcome.",
+			Help: "Users in filter calls, by client, channel (empty for none) and outcome; previews are not counted.",
 		}, []string{"client", "channel", "outcome"}),
 		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_exempt_calls_total",
-			Help: "Filter calls with enforce false, by client and result: accepted, or refused without permission.",
+			Help: "Filter calls with enforce: false, by client and result: accepted, or refused (no permission).",
 		}, []string{"client", "result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_permit_records_refused_total",
-			Help: "Calls for permits rejected because the store holds too many permit records, by client.",
+			Help: "Calls for permits that capper rejected because the store has too many permit records, by client.",
 		}, []string{"client"}),
 	}
 }

@@ -29,15 +29,15 @@ func newDecided(policy func() *capping.Policy) *decided {
 		policy: policy,
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_users_total",
-			Help: "Users in filter calls that record sends, by outcome, segment and (if denied) limit or reason.",
+			Help: "Users in filter calls except previews, by outcome, segment and the limit or rule that denied them.",
 		}, []string{"outcome", "segment", "limit"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_suppressed_users_total",
-			Help: "Users denied because a suppressed set contains them, by set; previews are not counted.",
+			Help: "Users denied because they are in a set of suppressed users, by set; previews are not counted.",
 		}, []string{"set"}),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_shadow_denied_users_total",
-			Help: "Allowed users whom a shadow limit would have denied, by segment and limit, without previews.",
+			Help: "Allowed users whom a limit on trial (shadow) would have denied, by segment and limit; no previews.",
 		}, []string{"segment", "limit"}),
 	}
 }

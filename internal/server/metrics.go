@@ -42,7 +42,7 @@ func newMetrics(
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_http_requests_total",
-			Help: "HTTP requests by route and response status.",
+			Help: "Number of HTTP requests, by route and response status.",
 		}, []string{"route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_http_request_seconds",
@@ -52,7 +52,7 @@ func newMetrics(
 		decided: newDecided(policy),
 		imported: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_imported_sends_total",
-			Help: "Imported sends of other systems by result: added, known, expired or unavailable.",
+			Help: "Sends in import calls, by result: added, known (stored before), expired (too old) or unavailable.",
 		}, []string{"result"}),
 		Clients: newClients(),
 		Sets:    sets,

@@ -41,34 +41,35 @@ type share struct {
 func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetrics {
 	return &pacerMetrics{
 		policy: policy, clock: clock,
-		granted: byPacer("capper_permits_granted_total", "Permits granted, by each pacer that the call named. "+
-			"Repeated calls count once."),
-		refused: byPacer("capper_permits_refused_total", "Permits refused, by the pacer that limited the call. "+
-			"Repeated calls count once."),
-		returned: byPacer("capper_permits_returned_total", "Granted permits that callers gave back before their time, "+
-			"by each pacer that has room for them again."),
-		failed: byPacer("capper_permits_errors_total", "Calls for permits that failed because the store did not "+
-			"answer, by each pacer that the call named."),
-		come: byPacer("capper_permits_due_total", "Granted permits whose time has come, by each pacer that the call "+
-			"named: the sends that may have started."),
+		granted: byPacer("capper_permits_granted_total",
+			"Permits to send that capper granted, counted at each pacer of the call; a repeated call counts once."),
+		refused: byPacer("capper_permits_refused_total",
+			"Permits that capper refused, counted at the pacer that limited the call; a repeated call counts once."),
+		returned: byPacer("capper_permits_returned_total",
+			"Unused permits that callers returned before their time, counted at each pacer that can reuse them."),
+		failed: byPacer("capper_permits_errors_total",
+			"Calls for permits that failed because the store did not answer, counted at each pacer of the call."),
+		come: byPacer("capper_permits_due_total",
+			"Granted permits whose time to send has come, counted at each pacer of the call."),
 		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_share_permits_granted_total",
-			Help: "Permits granted by pacers with shares, by the share of the call; empty for a call without a share.",
+			Help: "Permits granted by pacers with shares (reserved parts), by share; empty for calls without a share.",
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_permits_wait_seconds",
-			Help:    "Time from a call for permits until its last permit may be used, in seconds, by pacer.",
+			Help:    "Seconds from a call for permits to the send time of its last granted permit, by pacer.",
 			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
 		}, pacerLabel),
 		queue: asOfNow("capper_pacer_queue_seconds",
-			"Time until the last granted permit may be used, as known to this instance; the longest of all logs "+
-				"for a pacer per message or key."),
+			"Seconds until the send time of the last permit that the pacer granted, as far as this instance knows. "+
+				"For a pacer with a queue per message or key: the longest queue."),
 		used: asOfNow("capper_pacer_used_ratio",
-			"Reserved and used share of the fullest limit of a pacer at its latest call; the highest of all logs for "+
-				"a pacer per message or key. For a pacer with only a rate: 1 while the next permit must wait."),
+			"Used part of the pacer's fullest limit at the latest call, with reserved permits; 1 means full. "+
+				"For a pacer with a log per message or key: the highest value. For a pacer with only a rate: 1 while "+
+				"the next permit must wait."),
 		allowed: asOfNow("capper_pacer_allowed_per_second",
-			"Permits a second that the pacer's rate and its limits with windows of up to a minute allow. Absent for "+
-				"pacers per message or key, and without such limits."),
+			"Maximum permits per second by the pacer's rate and by its limits with windows of up to a minute. "+
+				"Absent for pacers per message or key, and for pacers without a rate and such limits."),
 		standing: map[string]*standing{},
 	}
 }

@@ -19,14 +19,13 @@ func newRecords(records *pacing.Records, clients *clientMetrics) *recordMetrics 
 	return &recordMetrics{
 		records: records, clients: clients,
 		byClient: prometheus.NewDesc("capper_permit_records",
-			"Permit records in the store by kind (request: a remembered request, log: the log of a message) and by "+
-				"the client that caused them.", []string{"client", "kind"}, nil),
+			"Permit records in the store, by client and kind: request (a past call) or log (a message or key).",
+			[]string{"client", "kind"}, nil),
 		inAll: prometheus.NewDesc("capper_permit_records_in_all",
-			"Permit records of all clients in the store, by kind (request: a remembered request, log: the log of a "+
-				"message).", []string{"kind"},
-			nil),
+			"Permit records of all clients in the store, by kind: request (a past call) or log (a message or key).",
+			[]string{"kind"}, nil),
 		used: prometheus.NewDesc("capper_permit_records_used_ratio",
-			"Used share of the limit on permit records that is closest to full.", nil, nil),
+			"Used part of the fullest limit on the number of permit records in the store; 1 means full.", nil, nil),
 	}
 }
 

@@ -28,21 +28,21 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		sizes: sizes, rules: rules, clock: clock,
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_total",
-			Help: "Users whom calls added to a set or removed from it, by set and kind (added, removed).",
+			Help: "Users whom calls added to a set or removed from the set, by set and kind: added or removed.",
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
-			Help: "Calls rejected because the set would have more live changes than max_live, by set.",
+			Help: "Calls to change a set, rejected because the set would have more than max_live changes, by set.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
-			"Users with a live change of a set, by set and kind of the latest change (added, removed; superseded: the "+
-				"build in use overrules the change).",
+			"Users whose membership in a set calls changed: added, removed or superseded (overruled by a build).",
 			[]string{"set", "kind"}, nil),
 		oldest: prometheus.NewDesc("capper_set_live_oldest_seconds",
-			"Age of the oldest live change of a set that the build in use does not overrule. Absent if there is none.",
+			"Seconds since the oldest change of a set by a call that no build has overruled. Absent if none exists.",
 			[]string{"set"}, nil),
 		used: prometheus.NewDesc("capper_set_live_used_ratio",
-			"Share of the bound of live changes (max_live) that a set uses.", []string{"set"}, nil),
+			"Number of changes of a set by calls, divided by the allowed number (max_live); 1 means full.",
+			[]string{"set"}, nil),
 	}
 }
 

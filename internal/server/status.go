@@ -64,7 +64,7 @@ func storeStatus(h capping.Health) api.StoreStatus {
 func (s *Server) readyGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_ready",
-		Help: "1 if the service is ready for calls (/readyz answers 200), otherwise 0.",
+		Help: "1 while the service is ready for calls (/readyz answers 200), otherwise 0.",
 	}, func() float64 {
 		if !s.ready.Load() || len(s.missing()) > 0 {
 			return 0

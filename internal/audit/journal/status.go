@@ -86,17 +86,17 @@ func newMetrics(j *Journal) *metrics {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 	return &metrics{
 		journal: j,
-		records: desc("capper_audit_records_total", "Number of calls recorded in the audit."),
-		lost: desc("capper_audit_lost_total", "Number of calls missing from the audit because the buffer for "+
-			"records was full."),
-		waiting: desc("capper_audit_waiting_bytes", "Bytes of audit records on the local disk that are not yet "+
-			"uploaded."),
-		files: desc("capper_audit_waiting_files", "Number of complete audit files on the local disk that are not "+
-			"yet uploaded."),
-		flushed: desc("capper_audit_flushed_timestamp_seconds", "Unix time up to which all audit records are on the "+
-			"local disk; 0 before the first record."),
-		uploaded: desc("capper_audit_uploaded_timestamp_seconds", "Unix time of the latest upload of an audit file; "+
-			"0 before the first upload."),
+		records: desc("capper_audit_records_total", "Number of calls recorded in the audit, the log of all decisions."),
+		lost: desc("capper_audit_lost_total",
+			"Number of calls missing from the audit (the log of all decisions) because a buffer was full."),
+		waiting: desc("capper_audit_waiting_bytes",
+			"Bytes of audit records on the local disk that are not yet uploaded."),
+		files: desc("capper_audit_waiting_files",
+			"Number of complete audit files on the local disk that are not yet uploaded."),
+		flushed: desc("capper_audit_flushed_timestamp_seconds",
+			"Unix time up to which all audit records are on the local disk; 0 before the first record."),
+		uploaded: desc("capper_audit_uploaded_timestamp_seconds",
+			"Unix time of the latest upload of an audit file; 0 before the first upload."),
 	}
 }
 

@@ -13,7 +13,7 @@ func newMetrics() *metrics {
 	return &metrics{
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name:        "capper_store_errors_total",
-			Help:        "Errors of the embedded store, by kind.",
+			Help:        "Number of errors in the embedded store (the local database of sends), by kind.",
 			ConstLabels: prometheus.Labels{"store": "embedded"},
 		}, []string{"kind"}),
 	}

@@ -39,24 +39,25 @@ func newShards() *shards {
 		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"store": "redis"})
 	}
 	return &shards{
-		all: desc("capper_store_shards", "Number of Redis masters that hold users."),
-		degraded: desc("capper_store_degraded_shards", "Number of Redis masters that are down or have too few "+
-			"working replicas; their users are unavailable."),
-		unserved: desc("capper_store_unserved_partitions", "Number of store partitions whose hash slot is served by "+
-			"no Redis node."),
-		least: desc("capper_store_replicas_needed", "Number of working replicas that a Redis master needs before "+
-			"its users can be decided."),
+		all: desc("capper_store_shards", "Number of Redis masters that store the sends of users."),
+		degraded: desc("capper_store_degraded_shards",
+			"Number of Redis masters whose users are undecided: a master is down or has too few working replicas."),
+		unserved: desc("capper_store_unserved_partitions",
+			"Number of the 65 store partitions that no Redis node serves."),
+		least: desc("capper_store_replicas_needed",
+			"Minimum number of working replicas of a Redis master; with fewer, capper does not decide its users."),
 		replicas: desc("capper_store_replicas", "Number of working replicas of each Redis master.", "node"),
-		known: desc("capper_store_replicas_known", "Number of all replicas of each Redis master, working or not; 0 "+
-			"while the master does not answer.", "node"),
+		known: desc("capper_store_replicas_known",
+			"Number of all replicas of each Redis master, working or not; 0 while the master does not answer.",
+			"node"),
 
 		certificates: desc("capper_store_certificate_expiry_timestamp_seconds",
-			"Unix time at which the TLS certificate of each Redis server expires; only with TLS.",
+			"Unix time at which the TLS certificate of each Redis server expires. Absent without TLS.",
 			"node"),
 		broken: desc("capper_store_promise_broken",
-			"Partitions with unavailable users until an operator accepts a possible loss of data, by reason: the "+
-				"Redis server evicts keys (policy), has evicted keys (evicted) or has no append-only file "+
-				"(append_only).",
+			"Store partitions without decisions until an operator accepts a possible loss of sends, by reason. "+
+				"policy: the Redis server evicts keys. evicted: the server has evicted keys. append_only: the server "+
+				"has no append-only file.",
 			"node", "reason"),
 	}
 }
@@ -113,7 +114,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	var refused error
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total",
-		Help: "Errors of the Redis store by kind: failed attempts, and users left undecided by damage or a deadline.",
+		Help: "Failed requests to Redis, by kind; for corrupt, wrong_type and deadline, the number of undecided users.",
 	}, []string{"store", "kind"}))
 	var doubled error
 	m.shards, doubled = register(registerer, newShards())
@@ -136,18 +137,19 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 		return g
 	}
 	m.barred = gauge("capper_store_barred_partitions",
-		"Number of the 64 store partitions whose users are unavailable, by reason: the Redis server lost all data "+
-			"(gone), dropped records while loading (dropped), returned with older data (older), had a clock ahead "+
-			"of time (clock) or may lose data (broken), or the hash slot is split between servers (parted).", "reason")
-	m.gone = gauge("capper_store_records_gone", "1 while the records of the store are gone, for example after "+
-		"FLUSHALL.")
-	m.instances = gauge("capper_store_instances", "Number of capper instances that share the store, including this "+
-		"one.")
-	m.differing = gauge("capper_store_instances_differing", "Number of other capper instances that differ from this "+
-		"one, by the setting or version that differs.", "key")
-	m.made = gauge("capper_store_made_timestamp_seconds", "Unix time at which the store was created empty.")
-	m.unheard = gauge("capper_store_unheard_seconds", "Time since this instance last exchanged its state with other "+
-		"instances; 0 if the latest exchange succeeded.")
+		"Number of the 64 store partitions whose users capper does not decide because data is at risk, by reason. "+
+			"gone: the Redis server lost all data. dropped: the server dropped records while loading. older: the "+
+			"server has older data than before. clock: the server's clock was ahead. broken: the server may lose "+
+			"data. parted: two servers serve parts of the hash slot.", "reason")
+	m.gone = gauge("capper_store_records_gone",
+		"1 while Redis lacks the records with which capper describes the store, for example after FLUSHALL.")
+	m.instances = gauge("capper_store_instances",
+		"Number of capper instances that use the same store, including this instance.")
+	m.differing = gauge("capper_store_instances_differing",
+		"Number of other capper instances whose setting or version (label key) differs from this instance.", "key")
+	m.made = gauge("capper_store_made_timestamp_seconds", "Unix time at which capper created the empty store in Redis.")
+	m.unheard = gauge("capper_store_unheard_seconds",
+		"Seconds since this instance last exchanged its state with other instances; 0 after a success.")
 	return errors.Join(faults...)
 }
 
