@@ -19,7 +19,7 @@ type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
 	Serve       serveCommand            `cmd:"" help:"Run the service, which answers HTTP calls, until SIGTERM or Ctrl-C."`
-	CheckConfig checkCommand            `cmd:"" name:"check-config" help:"Check a configuration file and report every fault in it."`
+	CheckConfig checkCommand            `cmd:"" name:"check-config" help:"Check a configuration file, and report all faults in the file."`
 	Doctor      ops.DoctorCommand       `cmd:"" help:"Check the configuration, store, segments and machine of a service, and suggest fixes."`
 	Size        ops.SizeCommand         `cmd:"" help:"Estimate the memory, processors, network and disks that the service needs for a given load."`
 	Filter      filterCommand           `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
@@ -36,15 +36,15 @@ type commands struct {
 	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines from a file to standard output, no faster than a pacer permits."`
 	Pacers      cli.PacersCommand       `cmd:"" help:"Show the permits that pacers have granted, or reset a pacer."`
 	Erase       eraseCommand            `cmd:"" help:"Erase all recorded sends of the given users."`
-	Backup      ops.BackupCommand       `cmd:"" help:"Write an archive of the embedded store of a running service."`
+	Backup      ops.BackupCommand       `cmd:"" help:"Write an archive with the embedded store (the local database) of a running service."`
 	Restore     ops.RestoreCommand      `cmd:"" help:"Check an archive that capper backup wrote, or restore an embedded store from such an archive."`
-	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy the records of an embedded store to Redis while the service runs."`
+	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy all records of the embedded store (the local database) to Redis while the service runs."`
 	Store       storeCommands           `cmd:"" help:"Let a running service decide again after its store has lost recorded sends."`
 	Status      statusCommand           `cmd:"" help:"Show the state of a running service."`
 	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine, at the address in its configuration file."`
 	Audit       cli.AuditCommands       `cmd:"" help:"Read, check or shorten the audit, which is the log of all decisions."`
 	Pressure    cli.PressureCommand     `cmd:"" help:"Show how many messages users receive, how many users are at a limit, and which campaigns send most."`
-	Whatif      cli.WhatIfCommand       `cmd:"" help:"Show how many sends other limits or other segments would have allowed in the recorded calls."`
+	Whatif      cli.WhatIfCommand       `cmd:"" help:"Replay recorded calls with other limits or segments, and show how the number of allowed sends changes."`
 	Version     terminal.VersionCommand `cmd:"" help:"Print the program's version, commit, commit date and Go version."`
 }
 

@@ -15,7 +15,7 @@ import (
 type eraseCommand struct {
 	cli.Service
 	Users []string `arg:"" name:"user" help:"Ids of the users whose recorded sends are erased, of the kind that the service uses: dense, uint64, uuid or text."`
-	Sets  bool     `help:"Also delete what API calls changed in sets for these users, such as opt-outs. Then only the sets that segmentbuild published apply to the users."`
+	Sets  bool     `help:"Also delete the set changes that API calls made for these users, such as opt-outs. Then only the published sets decide whether a user is in a set."`
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 

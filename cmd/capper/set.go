@@ -21,8 +21,8 @@ type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision already treats them as members."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; no later decision treats them as members."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom API calls have added to a set or removed from the set."`
-	Replay  cli.SetReplayCommand  `cmd:"" help:"After the store lost changes of sets, read these changes from the audit (the log of all calls) and make them again."`
-	List    cli.SetListCommand    `cmd:"" help:"List all sets with the number of their users, the time of their build, and how many users API calls added or removed."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat changes of sets that the store has lost; the command reads the changes from the audit, the log of all calls."`
+	List    cli.SetListCommand    `cmd:"" help:"List all sets, with the number of published users and the numbers of users whom API calls added or removed."`
 }
 
 // setChange holds the arguments of the commands that change a set.

@@ -21,7 +21,7 @@ const description = `Builds segments and sets of users from raw ids and publishe
 
 // commands lists the commands and flags of segmentbuild.
 type commands struct {
-	Build       buildCommand            `cmd:"" help:"Build segments and sets from files of user ids, and publish the result as the generation that services load."`
+	Build       buildCommand            `cmd:"" help:"Build segments and sets from files of user ids, and publish the result for services to load."`
 	Amend       amendCommand            `cmd:"" help:"Replace single published sets within seconds, and keep all segments and all other sets."`
 	List        listCommand             `cmd:"" help:"List the generations (published versions of all segments and sets), and show which generation services use."`
 	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation (a published version), or the content of a bitmap file."`

@@ -14,7 +14,7 @@ import (
 // bounds for single segments.
 type boundFlags struct {
 	changeFlags   `embed:""`
-	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
+	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have without being rejected: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of all users who may leave their segment without joining another segment, in one build or within a week. Default: the value of --max-change."`
 }
 

@@ -17,8 +17,8 @@ import (
 // approval holds the flags that approve changes that the guard rejects.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
-	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change of a segment or set to accept although the safety checks reject the change, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services accept the change too, but a service that suppresses a vanished set first needs the set in no_longer_suppressed of its configuration."`
-	Reason string   `help:"Reason for --force or --accept, which the command publishes in the manifest beside the segments."`
+	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change to accept although the safety checks reject the change, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
+	Reason string   `help:"Reason for --force or --accept. The published manifest contains this reason."`
 }
 
 func (a *approval) check() error {

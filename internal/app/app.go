@@ -215,6 +215,6 @@ func configuredMemory(cfg *config.Config) prometheus.Collector {
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_memory_configured_bytes",
-		Help: "Bytes of memory that the configuration lets capper use, besides memory for segments and connections.",
+		Help: "Bytes of memory that the configuration lets capper use, not counting segments and connections.",
 	}, func() float64 { return float64(bytes) })
 }

@@ -14,7 +14,7 @@ import (
 type Narrowed struct {
 	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
 	Salt       string  `placeholder:"TEXT" help:"Text that decides which users --sample selects; another text selects other users."`
-	Generation string  `placeholder:"NAME" help:"Generation (published version of all segments and sets) to use, as an earlier run printed it. Default: the generation that the service uses now."`
+	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 
 // Audience returns the audience of the expression, with these restrictions.

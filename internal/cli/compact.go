@@ -13,7 +13,7 @@ import (
 // compactCommand is the command `capper audit compact`.
 type compactCommand struct {
 	Place
-	Keep   moment `placeholder:"400d" help:"Age such as 400d: the command removes audit files whose calls are all older. Default: no file is removed because of its age."`
+	Keep   moment `placeholder:"400d" help:"Remove audit files in which all calls are older than this age, such as 400d. Default: remove no file because of its age."`
 	DryRun bool   `help:"Report how the command would change the audit files, but change nothing."`
 	JSON   bool   `help:"Print the result as JSON."`
 }

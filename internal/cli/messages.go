@@ -19,7 +19,7 @@ import (
 type MessagesCommand struct {
 	Service
 	MessageID string  `arg:"" optional:"" name:"id" help:"Id of the message whose counts the command shows. Default: list recent messages."`
-	Since     moment  `placeholder:"TIME" help:"List only messages whose last call is at most this old (7d, 12h) or was made after a time (2026-11-22). Default: 7d."`
+	Since     moment  `placeholder:"TIME" help:"List only messages whose last call is not older than an age (7d, 12h) or a time (2026-11-22). Default: 7d."`
 	Until     moment  `placeholder:"TIME" help:"List only messages whose last call is older than an age (7d, 12h) or was made before a time (2026-11-22)."`
 	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
@@ -27,7 +27,7 @@ type MessagesCommand struct {
 	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call (latest call first) or asked (most users first)."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
 	Cursor    string  `placeholder:"CURSOR" help:"Text that an earlier run printed as its cursor; the command then continues that list."`
-	Title     *string `placeholder:"TEXT" help:"New title of the message, which lists show to people. An empty text removes the title. The API key needs the scope filter."`
+	Title     *string `placeholder:"TEXT" help:"New title of the message, which lists show beside the id. An empty text removes the title. The API key needs the scope filter."`
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
 

@@ -30,14 +30,14 @@ type PressureCommand struct {
 	Service
 	Place
 	Names
-	Weeks     int    `default:"5" placeholder:"N" help:"Number of weeks to count, up to 27. A week is a period of 7 days, and the latest one ends at --until."`
+	Weeks     int    `default:"5" placeholder:"N" help:"Number of weeks to count, up to 27. A week is a period of 7 days, and the latest week ends at --until."`
 	Until     moment `placeholder:"TIME" help:"End of the latest week: an age (1d) or a time (2026-11-23). Default: now."`
 	Channel   string `placeholder:"NAME" help:"Count only messages on this channel."`
 	Namespace string `placeholder:"NAME" help:"Count only messages of this namespace."`
 	Max       int    `default:"20" placeholder:"N" help:"Maximum number of campaigns to list, up to 1000."`
 	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people, at-limits, campaigns or held-back."`
-	Segment   string `placeholder:"NAME" help:"Segment of the users whom --users writes; the name default stands for users in no segment."`
-	Limit     string `placeholder:"NAME" help:"Limit that the users whom --users writes have reached. Default: any limit."`
+	Segment   string `placeholder:"NAME" help:"With --users: write only users of this segment; the name default stands for users in no segment."`
+	Limit     string `placeholder:"NAME" help:"With --users: write only users who have reached this limit. Default: any limit."`
 	Users     string `placeholder:"FILE" help:"File for the users of --segment who have now reached a limit: a bitmap if the name ends in .roaring, otherwise a list of ids."`
 }
 

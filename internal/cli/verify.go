@@ -22,8 +22,8 @@ type verifyCommand struct {
 	Span
 	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
 	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) to apply to every call. Default: the generation that the service used for each call."`
-	FilesOnly     bool   `help:"Check only the audit files for damage, and not whether sends kept the limits."`
-	AcceptedUntil moment `placeholder:"TIME" help:"Time up to which sends above a limit are no findings: the report only counts them. These sends still count towards the limits of later sends."`
+	FilesOnly     bool   `help:"Check only the audit files for damage; do not check the recorded sends against the limits."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Count sends above a limit from before TIME, but do not report these sends as findings. They still use up the limits of later sends."`
 	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, which the textfile collector of the node exporter can read."`
 	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags

@@ -11,7 +11,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},
 		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Bytes of memory for incoming request bodies."},
-		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory for unfinished responses."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory for responses not yet sent."},
 	}
 	for name, b := range map[string]*gate.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
 		"answers": budgets.Answers} {

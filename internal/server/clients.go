@@ -29,7 +29,7 @@ func newClients() *clientMetrics {
 		}, []string{"client", "channel", "outcome"}),
 		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_exempt_calls_total",
-			Help: "Filter calls with enforce: false, by client and result: accepted, or refused (no permission).",
+			Help: "Filter calls with enforce: false (every user allowed), by client and result: accepted or refused.",
 		}, []string{"client", "result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_permit_records_refused_total",

@@ -20,7 +20,7 @@ type DoctorCommand struct {
 	Users     count         `placeholder:"N" help:"Number of users, such as 270M, for which the command checks that memory and disk are large enough."`
 	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window; used with --users."`
 	Density   float64       `default:"1" help:"Fraction of the numbers from the lowest to the highest user id that are ids of users, such as 0.04; used with --users."`
-	Publisher bool          `help:"Also check the S3 permissions that segmentbuild needs: write a test object to segments.source and remove it."`
+	Publisher bool          `help:"Also check the S3 permissions that segmentbuild needs: the command writes a test object to segments.source and removes the object."`
 	MaxAge    time.Duration `default:"168h" help:"Maximum age of the published segments; the command reports older segments."`
 	PID       int           `name:"pid" placeholder:"N" help:"Process id of a running service; the command checks the operating system limits of that process. Default: the limits of the command itself."`
 	Strict    bool          `help:"Treat every warning as a failure, so that the exit status is not 0."`

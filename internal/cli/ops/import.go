@@ -28,7 +28,7 @@ import (
 // ImportCommand is the command `capper import FILE…`.
 type ImportCommand struct {
 	cli.Service
-	Files []string `arg:"" placeholder:"FILE" help:"Files with one send in each row, directories of such files, patterns, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
+	Files []string `arg:"" placeholder:"FILE" help:"Files with one send in each row, directories of such files, file name patterns, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
 
 	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
 	MessageID       string  `placeholder:"ID" help:"Message id of sends whose row has no message id. A send without a message id is identified by its time."`
@@ -40,7 +40,7 @@ type ImportCommand struct {
 	NamespaceColumn string  `placeholder:"NAME" help:"Name of the column with the namespace of each message. Default: namespace, if this column exists."`
 	Timezone        string  `placeholder:"ZONE" help:"Time zone, such as Asia/Singapore, for times without a UTC offset. Default: rows with such times are invalid."`
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: the command detects the format from each file's name."`
-	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (only in long files) or optional."`
+	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (required only in long files) or optional."`
 	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. The command fails if the service uses another kind. Default: the kind of the service, or dense with --dry-run."`
 	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows, which the command skips. If there are more, the command imports nothing. Default: 0."`
 
