@@ -21,6 +21,8 @@ type Pacers struct {
 	reach   *reaching
 	calls   underway
 	clock   func() time.Time
+	// returned receives the result of each return of permits because a lease has ended; nil: nobody does.
+	returned func(*Back)
 }
 
 // New returns the pacers of the policy, with logs in the store.
@@ -38,6 +40,10 @@ func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 // Bound sets the bounds on the records that grants leave in the store. Bound must be called before the first
 // call for permits.
 func (p *Pacers) Bound(records *Records) { p.records = records }
+
+// OnReturn sets the function that receives the result whenever permits go back because a lease has ended. OnReturn must
+// be called before the first call for permits.
+func (p *Pacers) OnReturn(returned func(*Back)) { p.returned = returned }
 
 // Records returns the argument of Bound, or nil if Bound was not called.
 func (p *Pacers) Records() *Records { return p.records }
@@ -72,6 +78,9 @@ type Call struct {
 	// Share is the share of the call. It applies at each pacer of the call that has this share, and at least one must
 	// have it. "" means ClientShare, which no pacer needs to have.
 	Share, ClientShare string
+	// Lease, unless 0, is the time after which the service gives back the permits with future slots, counted from the
+	// latest repetition of the call: MinLease to MaxLease. A call with a lease needs a RequestID.
+	Lease time.Duration
 }
 
 // share returns the name of the call's share.
@@ -139,6 +148,26 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		return nil, err
 	}
 	defer entry.leave()
+	answer, err := p.takeOnce(ctx, call, plan, entry)
+	if err != nil || call.Lease == 0 || answer.Granted == 0 {
+		return answer, err
+	}
+	holds, err := p.lease(ctx, call, plan)
+	if err != nil {
+		return nil, err
+	}
+	if holds {
+		return answer, nil
+	}
+	if plan, err = p.plan(call); err != nil {
+		return nil, err
+	}
+	plan.base.Request = plan.request(call, 0)
+	return p.takeOnce(ctx, call, plan, entry)
+}
+
+// takeOnce performs the plan of the call.
+func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *entry) (*Answer, error) {
 	if err := p.learn(ctx, plan); err != nil {
 		return nil, err
 	}
@@ -276,6 +305,15 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		return nil, err
 	}
 	defer leave()
+	return p.giveBack(ctx, call, used)
+}
+
+// giveBack is Return for a caller that has entered the call's request.
+func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
+	plan, err := p.plan(call)
+	if err != nil {
+		return nil, err
+	}
 	ask := plan.all()
 	if ask.MaxWait = call.MaxWait; ask.MaxWait == 0 {
 		ask.MaxWait = MaxWait
@@ -370,6 +408,9 @@ func (a *Answer) add(part Grant) {
 // plan converts the call to asks under the policy in force. The store checks the bounds of each ask with
 // Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
+	if err := call.checkLease(); err != nil {
+		return nil, err
+	}
 	policy := p.Policy()
 	answer := &Answer{Version: policy.Version}
 	ask := &Ask{Permits: call.Permits, MaxWait: call.MaxWait, Content: contentOf(call)}

@@ -31,6 +31,7 @@ type Store interface {
 	// ForgetPacer removes the logs of a pacer of the group, or of AnyGroup, including all logs of its messages or keys.
 	// Later permits are placed into empty logs. A missing log is not an error. Requests stay remembered.
 	ForgetPacer(ctx context.Context, pacer, group string) error
+	Leases
 }
 
 // Target is a log with its limits.

@@ -56,6 +56,7 @@
 //	00 FF 04                  the instants up to which changes to sets were removed; see live.AppendFreed
 //	00 FF 05 number (8)       record of a call that changed a set for few users; see live.AppendRecord
 //	00 FF 06 number (8)       full record of changes to a set: of a call with many users, or of several calls
+//	00 FF 08 request (16)     lease of a request for permits: version (1), time of its end (8), the call
 //	01 user (4)      the user's log: version of its format (1), entries in the format of package capping
 //	02 token (6)     instant of expiry (8), message id: a message without a namespace
 //	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id

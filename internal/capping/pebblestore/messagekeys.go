@@ -16,7 +16,7 @@ var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
 	listPrefix   = []byte{database.KeyMeta, 0xFF, 3}
-	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // 4 to 6 are in changekeys.go
+	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // 4 to 6 are in changekeys.go, 8 is in pacerleases.go
 )
 
 // id identifies a message on a channel in keys.

@@ -19,6 +19,7 @@ type pacerLogs struct {
 	cache   pacerCache
 	lives   lives
 	forgets forgets
+	leases  leases
 }
 
 var _ pacing.Store = (*pacerLogs)(nil)
@@ -26,7 +27,12 @@ var _ pacing.Store = (*pacerLogs)(nil)
 // openPacerLogs returns the pacer logs of an open database.
 func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	lives, err := loadLives(db)
-	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives, forgets: newForgets(db)}, err
+	if err != nil {
+		return nil, err
+	}
+	leases, err := loadLeases(db)
+	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives, forgets: newForgets(db),
+		leases: leases}, err
 }
 
 // TakePermits places the permits of the ask into the logs of its targets; see pacing.Store.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -229,6 +230,22 @@ func (s *servedStore) HasRequest(ctx context.Context, _ string, r pacing.Request
 
 // ForgetPacer is never called.
 func (s *servedStore) ForgetPacer(context.Context, string, string) error {
+	return errors.ErrUnsupported
+}
+
+// KeepLease is never called.
+func (s *servedStore) KeepLease(context.Context, string, pacing.Request, time.Duration, []byte) (pacing.LeaseState,
+	error) {
+	return 0, errors.ErrUnsupported
+}
+
+// EndedLeases is never called.
+func (s *servedStore) EndedLeases(context.Context, string, int) ([]pacing.Lease, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// RemoveLease is never called.
+func (s *servedStore) RemoveLease(context.Context, string, pacing.Request) error {
 	return errors.ErrUnsupported
 }
 

@@ -145,6 +145,22 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.ForgetPacer(ctx, pacer, group)
 }
 
+// KeepLease begins or extends the lease of a request for permits; see pacing.Leases.
+func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration, call []byte) (
+	pacing.LeaseState, error) {
+	return s.pacers.KeepLease(ctx, group, r, lasts, call)
+}
+
+// EndedLeases returns leases that have ended; see pacing.Leases.
+func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
+	return s.pacers.EndedLeases(ctx, group, most)
+}
+
+// RemoveLease removes a lease that has ended; see pacing.Leases.
+func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
+	return s.pacers.RemoveLease(ctx, group, r)
+}
+
 // missing returns a text about sends and changes to sets that a restored store does not know, while windows could still
 // contain these sends. Otherwise it returns "".
 func (s *Store) missing(now capping.Instant) string {

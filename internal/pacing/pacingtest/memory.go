@@ -17,6 +17,14 @@ type Memory struct {
 	logs     map[string]*pacing.Log
 	requests map[pacing.Request]*pacing.Remembered
 	taken    map[pacing.Request][]*pacing.Log // the logs of the request's targets
+	leases   map[pacing.Request]*lease
+}
+
+// lease is a lease of a Memory.
+type lease struct {
+	group string
+	ends  time.Time
+	call  []byte
 }
 
 var _ pacing.Store = (*Memory)(nil)
@@ -24,7 +32,7 @@ var _ pacing.Store = (*Memory)(nil)
 // NewMemory returns an empty store that uses the clock.
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{},
-		taken: map[pacing.Request][]*pacing.Log{}}
+		taken: map[pacing.Request][]*pacing.Log{}, leases: map[pacing.Request]*lease{}}
 }
 
 // TakePermits implements pacing.Store.
@@ -130,5 +138,55 @@ func (m *Memory) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	forgetPacer(m.logs, pacer)
+	return nil
+}
+
+// KeepLease implements pacing.Leases.
+func (m *Memory) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration, call []byte) (
+	pacing.LeaseState, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	switch l := m.leases[r]; {
+	case l == nil:
+		m.leases[r] = &lease{group, now.Add(lasts), slices.Clone(call)}
+		return pacing.LeaseBegun, nil
+	case !l.ends.After(now):
+		return pacing.LeaseEnded, nil
+	case l.ends.Before(now.Add(lasts)):
+		l.ends = now.Add(lasts)
+	}
+	return pacing.LeaseExtended, nil
+}
+
+// EndedLeases implements pacing.Leases.
+func (m *Memory) EndedLeases(ctx context.Context, group string, most int) (ended []pacing.Lease, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	for r, l := range m.leases {
+		if len(ended) < most && l.group == group && !l.ends.After(now) {
+			ended = append(ended, pacing.Lease{Request: r, Ended: now.Sub(l.ends), Call: l.call})
+		}
+	}
+	return ended, nil
+}
+
+// RemoveLease implements pacing.Leases.
+func (m *Memory) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l := m.leases[r]; l != nil && !l.ends.After(m.now()) {
+		delete(m.leases, r)
+	}
 	return nil
 }

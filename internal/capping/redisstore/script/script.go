@@ -62,6 +62,9 @@ var forgetSource string
 //go:embed return.lua
 var returnSource string
 
+//go:embed lease.lua
+var leaseSource string
+
 // Script is the text of a script, with the SHA by which a server knows the text.
 type Script struct{ Source, SHA string }
 
@@ -74,7 +77,7 @@ func New(source string) *Script {
 // Scripts holds the scripts over logs, shared records, rate budgets, pacers, counts and live changes.
 type Scripts struct {
 	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live,
-	Return, Title *Script
+	Return, Lease, Title *Script
 }
 
 // NewScripts builds all scripts of a store with the keyspace from their embedded texts.
@@ -87,14 +90,14 @@ func NewScripts(k Keyspace) Scripts {
 		Pace: build(paceOneSource, preludeSource, paceSource), Merge: build(mergeSource),
 		Forget: build(preludeSource, forgetSource), AtLeast: build(atLeastSource), Answers: build(answersSource),
 		Live: build(preludeSource, liveSource), Return: build(preludeSource, returnSource),
-		Title: build(titleSource),
+		Lease: build(preludeSource, leaseSource), Title: build(titleSource),
 	}
 }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
 	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
-		s.Answers, s.Live, s.Return, s.Title}
+		s.Answers, s.Live, s.Return, s.Title, s.Lease}
 }
 
 // Sources returns the texts that servers load for stores with the keyspace. A spread store may turn out to have another

@@ -31,6 +31,7 @@ try('GETRANGE', key, '0', '0')
 try('SETRANGE', key, '0', '')
 try('ZADD', key, 'XX', '0', '')
 try('ZREMRANGEBYSCORE', key, '0', '0')
+try('ZREVRANGEBYSCORE', key, '0', '0')
 local drops, expires, deletes = try('HDEL', key, '0'), try('PEXPIRE', key, '1'), try('DEL', key)
 if drops or expires or deletes then
   try('HSET', key, '0', '0')

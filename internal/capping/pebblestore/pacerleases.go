@@ -1,0 +1,175 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+)
+
+// leasePrefix is the prefix of the keys of leases.
+var leasePrefix = []byte{database.KeyMeta, 0xFF, 8}
+
+// The value of a lease: version (1), time of the end (8), call.
+const (
+	leaseVersion = 1
+	leaseHeader  = 1 + 8
+)
+
+func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
+
+// leases holds the ends of all leases, whose calls are only in the database.
+type leases struct {
+	ends  map[pacing.Request]pacing.Time
+	first pacing.Time // no lease ends earlier
+}
+
+// loadLeases reads all leases. A lease that cannot be read is none: its permits count until they pass.
+func loadLeases(db *database.DB) (leases, error) {
+	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})
+	if err != nil {
+		return l, err
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		request := it.Key()[len(leasePrefix):]
+		if ends, _, err := decodeLease(it.Value()); err == nil && len(request) == len(pacing.Request{}) {
+			l.set(pacing.Request(request), ends)
+		}
+	}
+	return l, it.Error()
+}
+
+func (l *leases) set(r pacing.Request, ends pacing.Time) {
+	l.ends[r] = ends
+	l.first = min(l.first, ends)
+}
+
+// ended returns leases that have ended, at most the given number.
+func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
+	if l.first > now {
+		return nil
+	}
+	first := pacing.Never
+	for r, ends := range l.ends {
+		if ends <= now && len(requests) < most {
+			requests = append(requests, r)
+		}
+		first = min(first, ends)
+	}
+	l.first = first
+	return requests
+}
+
+func encodeLease(ends pacing.Time, call []byte) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{leaseVersion}, uint64(ends)), call...)
+}
+
+func decodeLease(value []byte) (ends pacing.Time, call []byte, err error) {
+	if len(value) < leaseHeader || value[0] != leaseVersion {
+		return 0, nil, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), leaseHeader,
+			leaseVersion)
+	}
+	return pacing.Time(binary.BigEndian.Uint64(value[1:])), value[leaseHeader:], nil
+}
+
+// KeepLease begins or extends the lease of a request; see pacing.Leases. Requests of all groups are in one place.
+func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, lasts time.Duration, call []byte) (
+	pacing.LeaseState, error) {
+	var state pacing.LeaseState
+	err := l.db.Write(ctx, func() (err error) {
+		if state, err = l.keepLease(r, lasts, call); err != nil || state == pacing.LeaseEnded {
+			return err
+		}
+		return l.db.Sync(ctx)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("keep the lease of a request for permits: %w", err)
+	}
+	return state, nil
+}
+
+func (l *pacerLogs) keepLease(r pacing.Request, lasts time.Duration, call []byte) (pacing.LeaseState, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, err := l.now()
+	if err != nil {
+		return 0, err
+	}
+	state, ends := pacing.LeaseBegun, now.Add(lasts)
+	if before, known := l.leases.ends[r]; known {
+		if before <= now {
+			return pacing.LeaseEnded, nil
+		}
+		value, err := l.db.Lookup(leaseKey(r))
+		if err != nil {
+			return 0, err
+		}
+		if _, first, err := decodeLease(value); err == nil {
+			call = first
+		}
+		state, ends = pacing.LeaseExtended, max(before, ends)
+	}
+	batch := l.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Set(leaseKey(r), encodeLease(ends, call), nil) // fails only for indexed batches
+	l.db.Commit(batch)
+	l.leases.set(r, ends)
+	return state, l.db.Broken()
+}
+
+// EndedLeases returns leases of all groups that have ended; see pacing.Leases.
+func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]pacing.Lease, error) {
+	var ended []pacing.Lease
+	err := l.db.Read(ctx, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		now, err := l.now()
+		if err != nil {
+			return err
+		}
+		for _, r := range l.leases.ended(now, most) {
+			value, err := l.db.Lookup(leaseKey(r))
+			if err != nil {
+				return err
+			}
+			_, call, _ := decodeLease(value) // without a call the lease is only removed
+			ended = append(ended, pacing.Lease{Request: r, Ended: now.Sub(l.leases.ends[r]), Call: call})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list ended leases: %w", err) // ended may still be written to
+	}
+	return ended, nil
+}
+
+// RemoveLease removes the lease of a request if it has ended; see pacing.Leases. A crash may bring the lease back, and
+// it is then removed again.
+func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
+	err := l.db.Write(ctx, func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		now, err := l.now()
+		ends, known := l.leases.ends[r]
+		if err != nil || !known || ends > now {
+			return err
+		}
+		batch := l.db.NewBatch()
+		defer batch.Close()
+		_ = batch.Delete(leaseKey(r), nil) // fails only for indexed batches
+		l.db.Commit(batch)
+		delete(l.leases.ends, r)
+		return l.db.Broken()
+	})
+	if err != nil {
+		return fmt.Errorf("remove the lease of a request for permits: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/pacing"
+)
+
+// KeepLease begins or extends the lease of a request; see pacing.Leases.
+func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration, call []byte) (
+	pacing.LeaseState, error) {
+	keep := &keepLease{pacers: s.pacers, at: s.pacers.placeOf(group), request: r, lasts: lasts, call: call}
+	err := s.pacers.do(ctx, "the call that keeps a lease is", keep, keep.at, true, func(f *dispatch.Faults) {
+		f.AddUndecided(fault.WrongType, keep.bad.WrongType, errPacerWrongType)
+	})
+	return keep.state, err
+}
+
+// EndedLeases returns leases of the group that have ended; see pacing.Leases.
+func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
+	list := &endedLeases{pacers: s.pacers, at: s.pacers.placeOf(group), most: most}
+	err := s.pacers.do(ctx, "the list of ended leases is", list, list.at, false, nil)
+	return list.ended, err
+}
+
+// RemoveLease removes the lease of a request if it has ended; see pacing.Leases.
+func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
+	remove := &removeLease{pacers: s.pacers, at: s.pacers.placeOf(group), request: r}
+	return s.pacers.do(ctx, "the removal of a lease is", remove, remove.at, false, nil)
+}
+
+// keepLease begins or extends a lease.
+type keepLease struct {
+	pacers  *pacers
+	at      place
+	request pacing.Request
+	lasts   time.Duration
+	call    []byte
+	state   pacing.LeaseState
+	bad     script.BadLogs
+}
+
+// Encode sets the arguments of the script.
+func (o *keepLease) Encode(c *dispatch.Command) {
+	c.Args.KeepLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request, o.lasts, o.call)
+}
+
+// Stamp sets the time of the call, so that a late call extends no lease after its caller has gone.
+func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
+}
+
+// Apply decodes the reply. A repeated command may have begun the lease that it then extended.
+func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
+	o.state, err = script.DecodeKept(c.Reply, &o.bad)
+	if o.state == pacing.LeaseExtended && c.Repeated() {
+		o.state = pacing.LeaseBegun
+	}
+	return 0, err
+}
+
+// endedLeases lists ended leases.
+type endedLeases struct {
+	pacers *pacers
+	at     place
+	most   int
+	ended  []pacing.Lease
+}
+
+// Encode sets the arguments of the script.
+func (o *endedLeases) Encode(c *dispatch.Command) {
+	c.Args.EndedLeases(o.pacers.config.Scripts.Lease, o.at.keys, o.most)
+}
+
+// Stamp sets the time of the call.
+func (o *endedLeases) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
+}
+
+// Apply decodes the reply.
+func (o *endedLeases) Apply(c *dispatch.Command) (n int, err error) {
+	o.ended, err = script.DecodeEnded(c.List)
+	return 0, err
+}
+
+// removeLease removes an ended lease.
+type removeLease struct {
+	pacers  *pacers
+	at      place
+	request pacing.Request
+	bad     script.BadLogs
+}
+
+// Encode sets the arguments of the script.
+func (o *removeLease) Encode(c *dispatch.Command) {
+	c.Args.RemoveLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request)
+}
+
+// Stamp sets the time of the call.
+func (o *removeLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
+}
+
+// Apply decodes the reply.
+func (o *removeLease) Apply(c *dispatch.Command) (int, error) {
+	return 0, script.DecodeErased(c.Reply, &o.bad)
+}

@@ -1,0 +1,191 @@
+package pacing
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Leases keeps the leases of requests. A request with a lease gives back its future permits when the lease ends. Leases
+// is safe for concurrent use, and every method returns within the deadline of ctx.
+type Leases interface {
+	// KeepLease begins the lease of a request of the group, or extends it to the given time from now. It returns when
+	// the result is durable. It never extends a lease that has ended. The lease keeps the call with which it began.
+	KeepLease(ctx context.Context, group string, r Request, lasts time.Duration, call []byte) (LeaseState, error)
+	// EndedLeases returns leases of the group that have ended, at most the given number.
+	EndedLeases(ctx context.Context, group string, most int) ([]Lease, error)
+	// RemoveLease removes the lease of a request of the group if the lease has ended. A missing lease is not an error.
+	RemoveLease(ctx context.Context, group string, r Request) error
+}
+
+// Lease is the lease of a request.
+type Lease struct {
+	Request Request
+	Ended   time.Duration // how long ago the lease ended
+	Call    []byte        // of KeepLease
+}
+
+// LeaseState is the result of KeepLease.
+type LeaseState byte
+
+// The states of a lease.
+const (
+	LeaseBegun    LeaseState = 'B' // there was no lease
+	LeaseExtended LeaseState = 'X'
+	LeaseEnded    LeaseState = 'E' // the lease has ended: the permits with future slots must go back
+)
+
+// The bounds of Call.Lease.
+const (
+	MinLease = time.Second
+	MaxLease = time.Hour
+)
+
+// leased is the stored form of a call with a lease.
+type leased struct {
+	Pacers      []string      `json:"pacers"`
+	Permits     int           `json:"permits"`
+	MaxWait     time.Duration `json:"max_wait,omitempty"`
+	Client      string        `json:"client,omitempty"`
+	RequestID   string        `json:"request_id"`
+	Message     string        `json:"message,omitempty"`
+	Key         string        `json:"key,omitempty"`
+	Share       string        `json:"share,omitempty"`
+	ClientShare string        `json:"client_share,omitempty"`
+}
+
+func (c *Call) encode() ([]byte, error) {
+	return json.Marshal(leased{c.Pacers, c.Permits, c.MaxWait, c.Client, c.RequestID, c.Message, c.Key, c.Share,
+		c.ClientShare})
+}
+
+func decodeCall(text []byte) (*Call, error) {
+	var l leased
+	if err := json.Unmarshal(text, &l); err != nil {
+		return nil, fmt.Errorf("decode the call of a lease: %w", err)
+	}
+	return &Call{Pacers: l.Pacers, Permits: l.Permits, MaxWait: l.MaxWait, Client: l.Client, RequestID: l.RequestID,
+		Message: l.Message, Key: l.Key, Share: l.Share, ClientShare: l.ClientShare}, nil
+}
+
+// checkLease returns a *FieldError when the lease of the call is invalid.
+func (c *Call) checkLease() error {
+	switch {
+	case c.Lease == 0:
+	case c.Lease < MinLease || c.Lease > MaxLease:
+		return &FieldError{"lease", fmt.Sprintf("must be from %v to %v, got %v", MinLease, MaxLease, c.Lease)}
+	case c.RequestID == "":
+		return &FieldError{"lease", "needs a request_id: the sender keeps the lease with calls that repeat this id"}
+	}
+	return nil
+}
+
+// lease begins or extends the lease of a request that was granted permits. It reports whether the answer still holds:
+// the permits of a lease that has ended go back, also between the store's answer and this call.
+func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
+	text, err := call.encode()
+	if err != nil {
+		return false, err
+	}
+	group, request := plan.base.Group(), plan.base.Request
+	state, err := p.store.KeepLease(ctx, group, request, call.Lease, text)
+	switch {
+	case err != nil:
+		return false, err
+	case state == LeaseEnded:
+		if err := p.returnEnded(ctx, call); err != nil {
+			return false, err
+		}
+		return false, p.store.RemoveLease(ctx, group, request)
+	}
+	return state == LeaseExtended || !plan.answer.Replayed, nil
+}
+
+// returnEnded gives back the permits of a call whose lease has ended.
+func (p *Pacers) returnEnded(ctx context.Context, call *Call) error {
+	back, err := p.giveBack(ctx, call, 0)
+	if err == nil && p.returned != nil {
+		p.returned(back)
+	}
+	return err
+}
+
+const (
+	mostEnded   = 256 // ended leases in one answer of the store
+	endedAtOnce = 16  // leases whose permits go back at the same time
+	// unknownFor is how long an ended lease stays if the policy in force rejects its call: another instance may have a
+	// newer policy.
+	unknownFor = time.Minute
+)
+
+// ReturnEnded gives back the permits of all requests whose lease has ended. After an error, a later call continues.
+func (p *Pacers) ReturnEnded(ctx context.Context) error {
+	for _, group := range p.Policy().groups() {
+		for more := true; more; {
+			ended, err := p.store.EndedLeases(ctx, group, mostEnded)
+			if err != nil {
+				return fmt.Errorf("list the ended leases: %w", err)
+			}
+			removed, err := p.endLeases(ctx, group, ended)
+			if err != nil {
+				return fmt.Errorf("return the permits of an ended lease: %w", err)
+			}
+			more = len(ended) == mostEnded && removed
+		}
+	}
+	return nil
+}
+
+// endLeases gives back the permits of leases that have ended. It reports whether it removed any of the leases.
+func (p *Pacers) endLeases(ctx context.Context, group string, ended []Lease) (removed bool, err error) {
+	var all errgroup.Group
+	all.SetLimit(endedAtOnce)
+	var any atomic.Bool
+	for i := range ended {
+		all.Go(func() error {
+			removed, err := p.endLease(ctx, group, &ended[i])
+			if removed {
+				any.Store(true)
+			}
+			return err
+		})
+	}
+	err = all.Wait()
+	return any.Load(), err
+}
+
+// endLease gives back the permits of a lease that has ended, and removes it.
+func (p *Pacers) endLease(ctx context.Context, group string, l *Lease) (removed bool, err error) {
+	leave, err := p.calls.enter(ctx, l.Request)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	call, err := decodeCall(l.Call)
+	if err == nil {
+		err = p.returnEnded(ctx, call)
+	}
+	switch unknown := errors.As(err, new(*FieldError)) || call == nil; {
+	case err != nil && !unknown:
+		return false, err
+	case unknown && l.Ended < unknownFor:
+		return false, nil
+	}
+	return true, p.store.RemoveLease(ctx, group, l.Request)
+}
+
+// groups returns the groups of the policy's pacers.
+func (p *Policy) groups() (groups []string) {
+	for i := range p.Pacers {
+		groups = append(groups, p.Pacers[i].Group)
+	}
+	slices.SortFunc(groups, cmp.Compare[string])
+	return slices.Compact(groups)
+}

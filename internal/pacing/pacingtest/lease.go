@@ -1,0 +1,137 @@
+package pacingtest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+	"capper/internal/testkit"
+)
+
+// leasesEnd checks the life of leases in the store.
+func leasesEnd(f *fixture) {
+	kept, left := Request(), Request()
+	keep := func(r pacing.Request, lasts time.Duration, call string) pacing.LeaseState {
+		state, err := f.store.KeepLease(f.Context(), "", r, lasts, []byte(call))
+		require.NoError(f, err)
+		return state
+	}
+	ended := func(r pacing.Request) (call string) {
+		list, err := f.store.EndedLeases(f.Context(), "", 1000)
+		require.NoError(f, err)
+		if i := slices.IndexFunc(list, func(l pacing.Lease) bool { return l.Request == r }); i >= 0 {
+			return string(list[i].Call)
+		}
+		return ""
+	}
+	require.Equal(f, pacing.LeaseBegun, keep(kept, time.Minute, "first"))
+	require.Equal(f, pacing.LeaseExtended, keep(kept, time.Millisecond, "second"), "an extension takes nothing away")
+	require.Equal(f, pacing.LeaseBegun, keep(left, 5*time.Second, `{"a": "b c"}`))
+	require.Equal(f, pacing.LeaseExtended, keep(left, 6*time.Second, "another"))
+	testkit.Eventually(f.T, func() bool { return ended(left) != "" })
+	require.Equal(f, `{"a": "b c"}`, ended(left), "the call of the beginning")
+	require.Equal(f, pacing.LeaseEnded, keep(left, time.Minute, "late"))
+	require.Empty(f, ended(kept))
+	for _, r := range []pacing.Request{kept, left, left, Request()} {
+		require.NoError(f, f.store.RemoveLease(f.Context(), "", r))
+	}
+	require.Empty(f, ended(left))
+	require.Equal(f, pacing.LeaseExtended, keep(kept, time.Minute, ""), "a lease that has not ended stays")
+	require.Equal(f, pacing.LeaseBegun, keep(left, time.Minute, ""))
+}
+
+// leasesReturn checks that the permits of a sender that stays silent go back, and that another sender keeps its own.
+func leasesReturn(f *fixture) {
+	one := target(spaced(time.Minute))
+	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}
+	instances := [2]*pacing.Pacers{pacing.New(f.store, policy), pacing.New(f.store, policy)}
+	var returned atomic.Int64
+	for _, p := range instances {
+		p.OnReturn(func(back *pacing.Back) { returned.Add(int64(back.Permits)) })
+	}
+	call := func(permits int, lease time.Duration) *pacing.Call {
+		return &pacing.Call{Pacers: []string{one.Pacer}, Permits: permits, MaxWait: time.Hour, RequestID: Name(),
+			Client: "a", Lease: lease}
+	}
+	take := func(i int, call *pacing.Call) int {
+		f.Helper()
+		answer, err := instances[i].Take(f.Context(), call)
+		require.NoError(f, err)
+		return answer.Granted
+	}
+	alive, silent, dead := call(10, 15*time.Second), call(20, time.Second), call(20, time.Second)
+	require.Equal(f, 10, take(0, alive))
+	require.Equal(f, 20, take(1, silent))
+	require.Equal(f, 20, take(0, dead))
+	require.Equal(f, 11, take(0, call(30, 0)), "60 slots in the hour, and one at once")
+	testkit.Eventually(f.T, func() bool {
+		require.Equal(f, 10, take(1, alive), "another instance keeps the lease, too")
+		list, err := f.store.EndedLeases(f.Context(), "", 1000)
+		require.NoError(f, err)
+		return slices.ContainsFunc(list, func(l pacing.Lease) bool { // and that of silent, which began earlier
+			return strings.Contains(string(l.Call), dead.RequestID)
+		})
+	})
+	require.Zero(f, take(0, silent), "the late repetition gives its permits back by itself")
+	require.Equal(f, int64(20), returned.Load())
+	testkit.Eventually(f.T, func() bool {
+		require.Equal(f, 10, take(0, alive))
+		for _, p := range instances {
+			require.NoError(f, p.ReturnEnded(f.Context()))
+		}
+		return returned.Load() == 40
+	})
+	require.Zero(f, take(1, dead))
+	require.Equal(f, 40, take(1, call(50, 0)), "others get the slots")
+	require.Equal(f, 10, take(0, alive))
+	require.Equal(f, int64(40), returned.Load(), "twice is once")
+	_, err := instances[0].Take(f.Context(), &pacing.Call{Pacers: call(1, 0).Pacers, Permits: 1, Lease: time.Second})
+	require.EqualError(f, err, "lease: needs a request_id: the sender keeps the lease with calls that repeat this id")
+	for _, lease := range []time.Duration{-1, time.Second - 1, time.Hour + 1} {
+		_, err := instances[0].Take(f.Context(), call(1, lease))
+		require.ErrorContains(f, err, "lease: must be from 1s to 1h0m0s, got ")
+	}
+}
+
+// leasesRace checks a call that is repeated late: its permits go back after the store has told them, and before the
+// call keeps the lease.
+func leasesRace(f *fixture) {
+	one := target(spaced(time.Minute))
+	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}
+	call := &pacing.Call{Pacers: []string{one.Pacer}, Permits: 20, MaxWait: time.Hour, RequestID: Name(),
+		Lease: pacing.MinLease}
+	first, err := pacing.New(f.store, policy).Take(f.Context(), call)
+	require.NoError(f, err)
+	require.Equal(f, 20, first.Granted)
+	returned := 0
+	other := pacing.New(f.store, policy)
+	other.OnReturn(func(back *pacing.Back) { returned += back.Permits })
+	late := pacing.New(&beforeKeep{f.store, func() {
+		testkit.Eventually(f.T, func() bool {
+			require.NoError(f, other.ReturnEnded(f.Context()))
+			return returned > 0
+		})
+	}}, policy)
+	again, err := late.Take(f.Context(), call)
+	require.NoError(f, err)
+	require.Equal(f, 20-returned, again.Granted)
+	require.LessOrEqual(f, again.Granted, 1, "at most the slot that has come")
+}
+
+// beforeKeep is a store in which something happens before each lease is kept.
+type beforeKeep struct {
+	pacing.Store
+	do func()
+}
+
+// KeepLease implements pacing.Leases.
+func (b *beforeKeep) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration,
+	call []byte) (pacing.LeaseState, error) {
+	b.do()
+	return b.Store.KeepLease(ctx, group, r, lasts, call)
+}
