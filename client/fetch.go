@@ -152,6 +152,7 @@ type asking struct {
 	api.PermitsRequest
 	since   time.Time
 	granted int // permits of the answer
+	lease   leasing
 }
 
 // request returns a request for permits, either for waiting callers or only for the near future.
@@ -160,10 +161,10 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	if !awaited {
 		wait = min(wait, p.demand.lead()+p.demand.horizon())
 	}
-	return &asking{api.PermitsRequest{
+	return &asking{PermitsRequest: api.PermitsRequest{
 		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Key: p.cfg.Key, Share: p.cfg.Share, Permits: permits,
 		MaxWait: api.Wait(wait), RequestID: rand.Text(),
-	}, now, 0}
+	}, since: now}
 }
 
 // placeAhead is the time ahead of now within which slots are reserved for callers without a maximum wait.

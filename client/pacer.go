@@ -77,6 +77,10 @@ type Pacer struct {
 	quickest time.Duration      // shortest round trip of the last answers; 0: no answer yet
 	refused  refusal
 	idle     chan struct{} // closed when the last call has ended; nil: the Pacer is open
+
+	life      context.Context    // ends when the Pacer is closed
+	stop      context.CancelFunc // ends life
+	leaseless bool               // the service does not know leases
 }
 
 // waiter is a waiting caller.
@@ -99,6 +103,7 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	cfg.Ahead = cmp.Or(cfg.Ahead, defaultAhead)
 	cfg.Pacers = slices.Clone(cfg.Pacers)
 	p := &Pacer{client: c, cfg: cfg, demand: demand{ahead: cfg.Ahead}}
+	p.life, p.stop = context.WithCancel(context.Background())
 	p.timer = time.AfterFunc(time.Hour, p.tick)
 	p.timer.Stop()
 	return p, nil
@@ -151,8 +156,11 @@ func (p *Pacer) Dropped() int64 {
 	return p.dropped
 }
 
-// drop discards permits that are too old.
-func (p *Pacer) drop(now time.Time) { p.dropped += int64(p.stock.drop(now)) }
+// drop discards permits that are too old, or that the service may have given back.
+func (p *Pacer) drop(now time.Time) {
+	p.stock.lapse(now)
+	p.dropped += int64(p.stock.drop(now))
+}
 
 func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error) {
 	if most < 1 || most > api.MaxPermits {
@@ -246,6 +254,9 @@ func (p *Pacer) act(now time.Time) {
 		close(w.done)
 	}
 	next, ok := p.ask(now)
+	if at, keeps := p.keepLeases(now); keeps && (!ok || at.Before(next)) {
+		next, ok = at, true
+	}
 	switch {
 	case p.waiting.Len() == 0:
 		p.timer.Stop()

@@ -61,6 +61,7 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 		p.end(e, ErrPacerClosed)
 	}
 	p.timer.Stop()
+	p.stop()
 	p.ended()
 	return p.idle, true
 }

@@ -36,6 +36,9 @@ func (r *stockRun) due(now time.Time) int {
 	}
 }
 
+// last returns the slot of the last permit.
+func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
+
 // cut removes the first n permits from the run and returns the slot of the last one.
 func (r *stockRun) cut(n int) (slot time.Time) {
 	slot = r.at.Add(time.Duration(n-1) * r.every)
@@ -59,6 +62,43 @@ func (s *stock) add(answer *timely, of *asking) {
 		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits, keep, of})
 	}
 	s.sort()
+}
+
+// lasts returns the last slot of each request in the stock.
+func (s *stock) lasts() map[*asking]time.Time {
+	lasts := map[*asking]time.Time{}
+	for i := range s.runs {
+		if r := &s.runs[i]; r.of != nil && r.last().After(lasts[r.of]) {
+			lasts[r.of] = r.last()
+		}
+	}
+	return lasts
+}
+
+// remove removes the permits of the request.
+func (s *stock) remove(of *asking) {
+	s.runs = slices.DeleteFunc(s.runs, func(r stockRun) bool {
+		if r.of == of {
+			s.permits -= r.permits
+		}
+		return r.of == of
+	})
+}
+
+// lapse removes the permits whose lease has ended before their slot.
+func (s *stock) lapse(now time.Time) {
+	left := s.runs[:0]
+	for _, run := range s.runs {
+		if run.of != nil && run.of.lease.lapsed(now, run.last()) {
+			kept := run.due(run.of.lease.ends)
+			s.permits -= run.permits - kept
+			run.permits = kept
+		}
+		if run.permits > 0 {
+			left = append(left, run)
+		}
+	}
+	s.runs = left
 }
 
 // sort puts the runs in order.
@@ -154,8 +194,8 @@ func (s *stock) next() time.Time { return s.runs[0].at }
 // last returns the slot of the last permit, or the zero time when the stock is empty.
 func (s *stock) last() (last time.Time) {
 	for _, r := range s.runs {
-		if end := r.at.Add(time.Duration(r.permits-1) * r.every); end.After(last) {
-			last = end
+		if r.last().After(last) {
+			last = r.last()
 		}
 	}
 	return last

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"time"
 
 	"capper/client/api"
 	"capper/internal/capping"
@@ -47,6 +48,35 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 
 // boundRecords keeps this instance's count of permit records up to date with the store until ctx ends.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
+
+// endLeases gives back the permits of senders that no longer keep the leases of their requests, until ctx ends.
+func (s *Service) endLeases(ctx context.Context) {
+	ticker := time.NewTicker(leasesEvery)
+	defer ticker.Stop()
+	for failing := false; ; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		within, cancel := context.WithTimeout(ctx, leasesWithin)
+		err := s.api.ReturnEnded(within)
+		cancel()
+		if failed := err != nil && ctx.Err() == nil; failed != failing {
+			if failing = failed; failed {
+				s.logger.Warn("permits of ended leases stay used until the store accepts their return", "error", err.Error())
+			} else if err == nil {
+				s.logger.Info("the store accepts the return of permits again")
+			}
+		}
+	}
+}
+
+// The leases are checked each second, and a check takes no longer than leasesWithin.
+const (
+	leasesEvery  = time.Second
+	leasesWithin = 10 * time.Second
+)
 
 // keepLists keeps the live changes of sets cheap until ctx ends.
 func (s *Service) keepLists(ctx context.Context) {

@@ -165,7 +165,7 @@ const (
 // steps returns the steps of a start in order, each with the action that undoes it.
 func (s *Service) steps() []step {
 	cfg := s.config
-	var refreshing, watching, counting, bounding, remembering, listing background
+	var refreshing, watching, counting, bounding, remembering, listing, leasing background
 	return []step{
 		{up: action{"begin to trace", buildTimeout, s.beginTracing},
 			down: action{"send the last spans", traceTimeout, s.endTracing}},
@@ -187,6 +187,8 @@ func (s *Service) steps() []step {
 			down: action{"count the last answers", endTimeout, counting.end}},
 		{up: action{"bound what permits leave behind", endTimeout, bounding.begin(s.boundRecords)},
 			down: action{"count what the last permits left behind", endTimeout, bounding.end}},
+		{up: action{"return the permits of ended leases", endTimeout, leasing.begin(s.endLeases)},
+			down: action{"stop returning the permits of ended leases", endTimeout, leasing.end}},
 		{up: action{"watch the configuration", endTimeout, watching.begin(s.watchConfig)},
 			down: action{"stop watching the configuration", endTimeout, watching.end}},
 		{up: action{"keep recent counts", endTimeout, remembering.begin(s.keepRecent)},

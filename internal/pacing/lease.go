@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -100,7 +102,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	case err != nil:
 		return false, err
 	case state == LeaseEnded:
-		if err := p.returnEnded(ctx, call); err != nil {
+		if _, err := p.returnEnded(ctx, call); err != nil {
 			return false, err
 		}
 		return false, p.store.RemoveLease(ctx, group, request)
@@ -109,12 +111,12 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 }
 
 // returnEnded gives back the permits of a call whose lease has ended.
-func (p *Pacers) returnEnded(ctx context.Context, call *Call) error {
+func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 	back, err := p.giveBack(ctx, call, 0)
 	if err == nil && p.returned != nil {
 		p.returned(back)
 	}
-	return err
+	return back, err
 }
 
 const (
@@ -125,44 +127,58 @@ const (
 	unknownFor = time.Minute
 )
 
-// ReturnEnded gives back the permits of all requests whose lease has ended. After an error, a later call continues.
-func (p *Pacers) ReturnEnded(ctx context.Context) error {
+// ReturnEnded gives back the permits of all requests whose lease has ended. It returns the pacers that got slots back.
+// After an error, a later call continues.
+func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
+	freed := &freed{pacers: map[string]Pacer{}}
 	for _, group := range p.Policy().groups() {
-		for more := true; more; {
-			ended, err := p.store.EndedLeases(ctx, group, mostEnded)
-			if err != nil {
-				return fmt.Errorf("list the ended leases: %w", err)
-			}
-			removed, err := p.endLeases(ctx, group, ended)
-			if err != nil {
-				return fmt.Errorf("return the permits of an ended lease: %w", err)
-			}
-			more = len(ended) == mostEnded && removed
+		for more := true; more && err == nil; {
+			more, err = p.endLeases(ctx, group, freed)
 		}
 	}
-	return nil
+	return slices.Collect(maps.Values(freed.pacers)), err
 }
 
-// endLeases gives back the permits of leases that have ended. It reports whether it removed any of the leases.
-func (p *Pacers) endLeases(ctx context.Context, group string, ended []Lease) (removed bool, err error) {
+// freed collects the pacers that got slots back. It is safe for concurrent use.
+type freed struct {
+	mu     sync.Mutex
+	pacers map[string]Pacer
+}
+
+func (f *freed) add(back *Back) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, n := range back.Targets {
+		if n > 0 {
+			f.pacers[back.Pacers[i].Name] = back.Pacers[i]
+		}
+	}
+}
+
+// endLeases gives back the permits of some leases that have ended. It reports whether there may be more of them.
+func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
+	ended, err := p.store.EndedLeases(ctx, group, mostEnded)
+	if err != nil {
+		return false, err
+	}
 	var all errgroup.Group
 	all.SetLimit(endedAtOnce)
-	var any atomic.Bool
+	var removed atomic.Int64
 	for i := range ended {
 		all.Go(func() error {
-			removed, err := p.endLease(ctx, group, &ended[i])
-			if removed {
-				any.Store(true)
+			gone, err := p.endLease(ctx, group, &ended[i], freed)
+			if gone {
+				removed.Add(1)
 			}
 			return err
 		})
 	}
 	err = all.Wait()
-	return any.Load(), err
+	return len(ended) == mostEnded && removed.Load() > 0, err
 }
 
 // endLease gives back the permits of a lease that has ended, and removes it.
-func (p *Pacers) endLease(ctx context.Context, group string, l *Lease) (removed bool, err error) {
+func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *freed) (removed bool, err error) {
 	leave, err := p.calls.enter(ctx, l.Request)
 	if err != nil {
 		return false, err
@@ -170,7 +186,10 @@ func (p *Pacers) endLease(ctx context.Context, group string, l *Lease) (removed 
 	defer leave()
 	call, err := decodeCall(l.Call)
 	if err == nil {
-		err = p.returnEnded(ctx, call)
+		var back *Back
+		if back, err = p.returnEnded(ctx, call); err == nil {
+			freed.add(back)
+		}
 	}
 	switch unknown := errors.As(err, new(*FieldError)) || call == nil; {
 	case err != nil && !unknown:

@@ -60,7 +60,8 @@ func (s *Server) permits(c *call) error {
 // askOf converts the request to a call of the pacing package.
 func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
-		RequestID: r.RequestID, Key: r.Key, Share: r.Share, ClientShare: s.access.Load().ShareOf(c.Client)}
+		RequestID: r.RequestID, Key: r.Key, Share: r.Share, ClientShare: s.access.Load().ShareOf(c.Client),
+		Lease: r.Lease}
 	if r.MessageID != "" {
 		token := c.message(r.MessageID).Token()
 		ask.Message = hex.EncodeToString(token[:])

@@ -52,21 +52,28 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 	}
 	s.metrics.Pacers.CountReturned(back)
 	if back.Permits > 0 {
-		s.showReturned(ctx, back)
+		s.showReturned(ctx, back.Pacers)
 	}
 	return back, nil
 }
 
 // showReturned shows in the metrics what the pacers have left after a return. Without an answer of the store, the
 // next call for permits does.
-func (s *Server) showReturned(ctx context.Context, back *pacing.Back) {
-	for i := range back.Pacers {
-		if pacer := &back.Pacers[i]; pacer.Per == pacing.PerPacer {
+func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
+	for i := range pacers {
+		if pacer := &pacers[i]; pacer.Per == pacing.PerPacer {
 			if standings, _, err := s.pacers.Look(ctx, pacer.Name); err == nil {
 				s.metrics.Pacers.See(&standings[0])
 			}
 		}
 	}
+}
+
+// ReturnEnded gives back the permits of requests whose lease has ended. After an error, a later call continues.
+func (s *Server) ReturnEnded(ctx context.Context) error {
+	pacers, err := s.pacers.ReturnEnded(ctx)
+	s.showReturned(ctx, pacers)
+	return err
 }
 
 // returnedOf converts the result to the form used in answers.

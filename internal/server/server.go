@@ -110,6 +110,7 @@ func New(cfg Config) (*Server, error) {
 		newSetMetrics(s.liveSizes, s.sets, s.clock), s.clock); err != nil {
 		return nil, err
 	}
+	s.pacers.OnReturn(s.metrics.Pacers.CountReturned)
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
 }
 

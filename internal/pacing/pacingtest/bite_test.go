@@ -126,6 +126,19 @@ func (l lossy) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, 
 	return grant, err
 }
 
+// brief is a store in which leases end at once.
+type brief struct{ *Memory }
+
+func (b brief) EndedLeases(_ context.Context, _ string, _ int) (ended []pacing.Lease, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for r, l := range b.leases {
+		ended = append(ended, pacing.Lease{Request: r, Call: l.call})
+	}
+	clear(b.leases)
+	return ended, nil
+}
+
 // TestCallersBite checks that callers of shares and keys find the fault of each faulty store.
 func TestCallersBite(t *testing.T) {
 	t.Parallel()
@@ -137,6 +150,7 @@ func TestCallersBite(t *testing.T) {
 		"answers are lost":   {lossy{NewMemory(time.Now)}, ""},
 		"logs are forgotten": {careless{NewMemory(time.Now), new(atomic.Int64)}, "permits within"},
 		"what went back":     {forgetful{NewMemory(time.Now)}, "permits stayed was"},
+		"leases end early":   {brief{NewMemory(time.Now)}, "a call with a lease of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

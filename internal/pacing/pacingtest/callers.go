@@ -15,7 +15,7 @@ import (
 )
 
 // Callers is a group of callers of pacers with shares and of pacers per key, each at a random instance. They take what
-// they can get and give a part of it back. An Oracle checks what the stores grant for the logs of pacers, parts, keys
+// they can get and give a part of it back, or let the leases of their calls end. An Oracle checks what the stores grant for the logs of pacers, parts, keys
 // and marks. Exported fields must be set before Begin.
 type Callers struct {
 	Policy   *pacing.Policy // of CallersPolicy
@@ -111,7 +111,18 @@ func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) 
 }
 
 // Begin starts the given number of callers.
-func (c *Callers) Begin(callers int, seed uint64) { c.begin(callers, seed, 1000, c.once) }
+func (c *Callers) Begin(callers int, seed uint64) {
+	c.begin(callers, seed, 1000, c.once)
+	c.begin(1, seed, 2000, c.endLeases)
+}
+
+// endLeases returns the permits of ended leases at a random instance.
+func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+	defer cancel()
+	_, _ = c.instances[rng.IntN(len(c.instances))].ReturnEnded(ctx) // after an error, the next call continues
+	return 100 * time.Millisecond
+}
 
 // call returns a random call. Most of them are of a share, or of a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
@@ -130,6 +141,7 @@ func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	}
 	if rng.IntN(2) == 0 {
 		call.RequestID = Name()
+		call.Lease = []time.Duration{0, 0, time.Second, 5 * time.Second}[rng.IntN(4)]
 	}
 	return call
 }
@@ -138,21 +150,48 @@ func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 func (c *Callers) once(rng *rand.Rand) time.Duration {
 	call := c.call(rng)
 	for attempt := 0; ; attempt++ {
+		sent := time.Now()
 		answer, err := c.take(c.instances[rng.IntN(len(c.instances))], call)
 		switch {
 		case err == nil:
 			if c.keep(call, answer); call.RequestID != "" && answer.Granted > 0 {
-				past := &called{call: call, slots: slotsOf(&answer.Grant), returned: rng.IntN(100) < 30, kept: -1}
-				c.note(past)
-				if past.returned {
-					past.kept = c.giveBack(rng, call, rng.IntN(2)*rng.IntN(answer.Granted+1))
-				}
+				c.holdLease(rng, call, answer.Granted, sent)
+				c.mayReturn(rng, call, answer)
 			}
 			return min(answer.Next, longestPause)
 		case call.RequestID == "" || attempt == 100:
 			return longestPause
 		}
 		c.pause(longestPause)
+	}
+}
+
+// holdLease repeats a call with a lease after a pause. Until the lease ends, the call must keep its permits.
+func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent time.Time) {
+	if call.Lease == 0 {
+		return
+	}
+	c.pause(time.Duration(rng.IntN(100)) * time.Millisecond)
+	again, err := c.take(c.instances[rng.IntN(len(c.instances))], call)
+	if err == nil && again.Granted != granted && time.Since(sent) < call.Lease {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.faults = append(c.faults, fmt.Sprintf("a call with a lease of %v was granted %d permits, and has %d", call.Lease,
+			granted, again.Granted))
+	}
+}
+
+// mayReturn gives back permits of some calls. Those with a lease may lose further ones when the lease ends.
+func (c *Callers) mayReturn(rng *rand.Rand, call *pacing.Call, answer *pacing.Answer) {
+	returns := rng.IntN(100) < 30
+	past := &called{call: call, slots: slotsOf(&answer.Grant), returned: returns || call.Lease > 0, kept: -1}
+	c.note(past)
+	if !returns {
+		return
+	}
+	kept := c.giveBack(rng, call, rng.IntN(2)*rng.IntN(answer.Granted+1))
+	if call.Lease == 0 {
+		past.kept = kept
 	}
 }
 

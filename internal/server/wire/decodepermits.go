@@ -17,6 +17,7 @@ type PermitsRequest struct {
 	MessageID string // "": none
 	Key       string // "": none
 	Share     string // "": that of the client
+	Lease     time.Duration
 }
 
 // DecodePermits strictly decodes the body of POST /v1/permits.
@@ -80,7 +81,9 @@ func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 	case "permits":
 		r.Permits, err = d.permits(name)
 	case "max_wait":
-		r.MaxWait, err = d.maxWait()
+		r.MaxWait, err = d.duration(name, 0, api.MaxWait)
+	case "lease":
+		r.Lease, err = d.duration(name, api.MinLease, api.MaxLease)
 	case "request_id":
 		r.RequestID, err = d.id(name, api.MaxRequestID)
 	case "message_id":
@@ -163,19 +166,19 @@ func (d *decoder) permits(field string) (int, error) {
 	return int(n), nil
 }
 
-// maxWait decodes the maximum wait as a duration.
-func (d *decoder) maxWait() (time.Duration, error) {
+// duration decodes a duration from least to most.
+func (d *decoder) duration(field string, least, most time.Duration) (time.Duration, error) {
 	if d.peek() != '"' {
-		return 0, Invalid("max_wait", "%s is not a string: write a duration such as \"2s\" or \"250ms\"", d.value())
+		return 0, Invalid(field, "%s is not a string: write a duration such as \"2s\"", d.value())
 	}
-	text, err := d.str("max_wait")
+	text, err := d.str(field)
 	if err != nil {
 		return 0, err
 	}
-	wait, err := time.ParseDuration(string(text))
-	if err != nil || wait < 0 || wait > api.MaxWait {
-		return 0, Invalid("max_wait", "must be a duration from 0s to %dh, such as 2s or 250ms, got %q",
-			int(api.MaxWait.Hours()), Clip(text))
+	value, err := time.ParseDuration(string(text))
+	if err != nil || value < least || value > most {
+		return 0, Invalid(field, "must be a duration from %s to %s, such as 2s, got %q", capping.Span(least),
+			capping.Span(most), Clip(text))
 	}
-	return wait, nil
+	return value, nil
 }

@@ -105,12 +105,14 @@ func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
 			MessageID: rapid.StringN(0, 20, api.MaxMessageID).Draw(t, "message"),
 			Key:       rapid.StringN(0, 20, api.MaxPacerKey).Draw(t, "key"),
 			Share:     rapid.OneOf(rapid.Just(""), name).Draw(t, "share"),
+			Lease: api.Wait(rapid.OneOf(rapid.Just(int64(0)),
+				rapid.Int64Range(int64(api.MinLease), int64(api.MaxLease))).Draw(t, "lease")),
 		}
 		body, err := json.Marshal(sent)
 		require.NoError(t, err)
 		got, err := DecodePermits(body)
 		require.NoError(t, err, "%s", body)
 		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID,
-			sent.MessageID, sent.Key, sent.Share}, got)
+			sent.MessageID, sent.Key, sent.Share, time.Duration(sent.Lease)}, got)
 	})
 }

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"capper/client/api"
+)
+
+// leaseFor is the lease of requests whose permits wait longer than that. If the sender dies, the service gives back
+// these permits soon after the lease ends. The Pacer extends the lease while a caller waits.
+const leaseFor = 6 * time.Second
+
+// leasing is the lease of a request.
+type leasing struct {
+	ends time.Time // zero: no lease has begun
+	next time.Time // the earliest time of the next call that keeps the lease
+	call bool      // such a call is under way
+}
+
+// lapsed reports whether a slot may have gone back to the service, because the lease ended before it.
+func (l *leasing) lapsed(now, slot time.Time) bool {
+	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
+}
+
+// due returns the time of the next call that keeps the lease for a request with the given last slot, or false if the
+// request needs none.
+func (l *leasing) due(now, last time.Time) (time.Time, bool) {
+	switch {
+	case l.call:
+		return now, false
+	case l.ends.IsZero():
+		return l.next, last.After(now.Add(leaseFor))
+	}
+	return l.next, last.After(l.ends)
+}
+
+// keepLeases begins and extends the leases of the requests in the stock while a caller waits. It returns the time of
+// the next such call, or false if none is needed. The caller holds the lock.
+func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
+	if p.waiting.Len() == 0 || p.leaseless || p.idle != nil {
+		return now, false
+	}
+	for request, last := range p.stock.lasts() {
+		at, needed := request.lease.due(now, last)
+		switch {
+		case !needed:
+		case at.After(now):
+			if !ok || at.Before(next) {
+				next, ok = at, true
+			}
+		default:
+			request.lease.call = true
+			go p.keepLease(request)
+		}
+	}
+	return next, ok
+}
+
+// keepLease repeats the request with a lease. The service has given back permits that are missing in the answer.
+func (p *Pacer) keepLease(request *asking) {
+	sent := time.Now()
+	granted, err := p.repeat(request.PermitsRequest)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, l := time.Now(), &request.lease
+	l.call = false
+	var refused *Error
+	switch {
+	case errors.As(err, &refused) && refused.Field == "lease": // an earlier version of the service
+		p.leaseless = true
+	case err != nil:
+		l.next = now.Add(leaseFor / 12)
+	case granted < request.granted:
+		p.stock.remove(request)
+	default:
+		l.ends, l.next = sent.Add(leaseFor), sent.Add(leaseFor/3)
+	}
+	p.act(now)
+}
+
+func (p *Pacer) repeat(request api.PermitsRequest) (granted int, err error) {
+	request.Lease = api.Wait(leaseFor)
+	body, err := json.Marshal(&request)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(p.life, leaseFor/2)
+	defer cancel()
+	var answer api.Permits
+	err = p.client.once(ctx, "POST", "/v1/permits", body, &answer)
+	return answer.Granted, err
+}

@@ -1,0 +1,136 @@
+package clienttest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/pacing"
+	"capper/internal/testkit"
+)
+
+// ending ends leases on the store until the test ends, and counts the permits that go back.
+func ending(t *testing.T, store pacing.Store) (returned *atomic.Int64) {
+	t.Helper()
+	returned = new(atomic.Int64)
+	p := pacing.New(store, &pacers)
+	p.OnReturn(func(back *pacing.Back) { returned.Add(int64(back.Permits)) })
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_, _ = p.ReturnEnded(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-over })
+	return returned
+}
+
+// leases passes calls on, and counts those with a lease. answer, unless nil, answers the n-th of them and reports
+// whether it did.
+func leases(n *atomic.Int64, answer func(n int64, w http.ResponseWriter) bool) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte(`"lease":"6s"`)) && r.URL.Path == "/v1/permits" {
+				if k := n.Add(1); answer != nil && answer(k, w) {
+					return
+				}
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+}
+
+// A caller who waits longer than a lease keeps its permits.
+func TestAPacerKeepsItsLeases(t *testing.T) {
+	t.Parallel()
+	var kept atomic.Int64
+	url, g := paced(t, leases(&kept, nil))
+	returned := ending(t, g.Store)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
+	steadily(t, func() bool {
+		before := returned.Load()
+		require.NoError(t, p.WaitN(t.Context(), 2500)) // 10 s
+		require.Greater(t, kept.Load(), int64(1))
+		return returned.Load() == before
+	})
+	short := newPacer(t, url, client.PacerConfig{Pacers: []string{"minute"}, MaxWait: 30 * time.Second})
+	before := kept.Load()
+	require.NoError(t, short.WaitN(t.Context(), 500))
+	require.Equal(t, before, kept.Load(), "permits that come soon need no lease")
+}
+
+// The permits of a sender that nobody uses any more go back by themselves.
+func TestPermitsOfADeadSenderGoBack(t *testing.T) {
+	t.Parallel()
+	var kept atomic.Int64
+	url, g := paced(t, leases(&kept, nil))
+	returned := ending(t, g)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() { gone <- p.WaitN(ctx, 7000) }() // 28 s ahead
+	testkit.Eventually(t, func() bool { return kept.Load() > 0 }, "the lease has begun")
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	testkit.Eventually(t, func() bool { return returned.Load() > 0 })
+	state, err := newClient(t, client.Config{URL: url}).Pacer(t.Context(), "spaced")
+	require.NoError(t, err)
+	require.LessOrEqual(t, time.Duration(state.NextMS), 5*time.Millisecond, "others get the slots")
+}
+
+// A sender that cannot keep its lease uses none of its later permits, and asks anew.
+func TestAPacerWhoseLeaseHasEndedAsksAnew(t *testing.T) {
+	t.Parallel()
+	var kept, down atomic.Int64
+	url, g := paced(t, leases(&kept, func(n int64, w http.ResponseWriter) bool {
+		if n == 1 || down.Load() < 0 {
+			return false
+		}
+		w.WriteHeader(http.StatusBadGateway)
+		return true
+	}))
+	returned := ending(t, g)
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
+	done := make(chan error)
+	go func() { done <- p.WaitN(t.Context(), 2500) }()
+	testkit.Eventually(t, func() bool { return returned.Load() > 0 })
+	down.Store(-1)
+	require.NoError(t, <-done)
+	require.Greater(t, len(g.granted()), 2500)
+}
+
+// A service of an earlier version refuses the field.
+func TestAPacerOfAServiceWithoutLeases(t *testing.T) {
+	t.Parallel()
+	var kept atomic.Int64
+	url, _ := paced(t, leases(&kept, func(_ int64, w http.ResponseWriter) bool {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"code":"invalid_request","message":"lease: is unknown","field":"lease"}}`)
+		return true
+	}))
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
+	require.NoError(t, p.WaitN(t.Context(), 1800))
+	require.Equal(t, int64(1), kept.Load(), "the Pacer tries once")
+}
