@@ -59,9 +59,10 @@
 // of permits. The Pacer requests permits in batches: permits for waiting callers, and permits for the time
 // PacerConfig.Ahead. Only one call runs at a time. A permit is used at its slot or later, counted from the arrival of
 // its answer. The Pacer discards a permit whose slot is older than the shortest window of the pacer's limits or one
-// second. Close gives back the permits that were requested ahead, so that other senders get them; a sender that dies
-// loses no more than these. Windows hold for slots. If the delay to a provider becomes shorter, sends arrive closer
-// together by the difference.
+// second. Close gives back the permits that were requested ahead, so that other senders get them. Permits that wait
+// longer than 6 s have a lease, so the service gives them back when the sender dies.
+//
+// Windows hold for slots. If the delay to a provider becomes shorter, sends arrive closer together by the difference.
 //
 // Permits requests permits in one call, for callers who keep the pace themselves.
 package client

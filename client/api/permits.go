@@ -18,8 +18,8 @@ type PermitsRequest struct {
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 	Key       string `json:"key,omitempty"`        // 1 to MaxPacerKey bytes; required by pacers per key
 	Share     string `json:"share,omitempty"`      // a share of one of the Pacers; "": that of the API key, if any
-	// MinLease to MaxLease: the service gives back the permits with future slots unless the call is repeated within this
-	// time. It requires a RequestID. 0: the permits never go back by themselves
+	// MinLease to MaxLease: the service gives back the permits with future slots unless the call is repeated within
+	// this time. It requires a RequestID. 0: the permits never go back by themselves
 	Lease Wait `json:"lease,omitempty"`
 }
 

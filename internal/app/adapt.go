@@ -64,7 +64,8 @@ func (s *Service) endLeases(ctx context.Context) {
 		cancel()
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			if failing = failed; failed {
-				s.logger.Warn("permits of ended leases stay used until the store accepts their return", "error", err.Error())
+				s.logger.Warn("permits of ended leases stay used until the store accepts their return",
+					"error", err.Error())
 			} else if err == nil {
 				s.logger.Info("the store accepts the return of permits again")
 			}

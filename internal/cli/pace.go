@@ -36,8 +36,8 @@ func (c *PaceCommand) Help() string {
 		"--skip to continue, without the lines that the reader took and did not handle. On Linux, lines written to a " +
 		"pipe count as copied when the reader has taken them, and the command writes the next lines only then. " +
 		"Permits are requested ahead of time: about one second's worth, or up to --max-wait and to the max_wait of " +
-		"each pacer. The command gives back unused ones when it ends. A command that is killed cannot, and they then " +
-		"delay other callers until their time has passed."
+		"each pacer. The command gives back unused permits when it ends. After a kill, the service takes back " +
+		"permits that wait longer than 6 s, within about 8 s."
 }
 
 // Validate rejects contradictory flags.

@@ -63,9 +63,24 @@
 // logs, too. A pacer without a rate may have slots of other calls at the same instant, in another part, so its parts
 // count what went back until it passes.
 //
-// A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they pass.
-// No call reserves slots beyond its longest wait. A caller that knows the request id may give back future slots,
-// because a sender that waits for its slots has used none of these.
+// A caller that knows the request id may give back future slots, because a sender that waits for its slots has used
+// none of these.
+//
+// # Leases
+//
+// A sender that dies gives nothing back, and without a lease its permits count until they pass. A call with a lease
+// gives back its future permits when the lease ends. Each repetition of the call extends the lease.
+//
+//   - A sender uses a permit only if its slot comes within a lease of the time at which the sender sent the latest
+//     answered call. The store starts the lease later than that, so no such permit goes back.
+//   - A store keeps the call and the end of each lease. Every second, each instance lists the ended leases, returns
+//     their permits, and then removes the leases. Two instances may do this at once, because a return counts once.
+//   - A lease that has ended is never extended: another instance may be returning the permits. The repetition of such
+//     a call returns the permits itself, and then tells the rest.
+//   - A call keeps the lease after it has taken the permits. If the lease begins with a repetition, an earlier lease
+//     may have ended since the store told the permits, so the call asks for them again.
+//   - A lease that the policy in force cannot end, because a pacer is missing, stays for a minute: another instance may
+//     have a newer policy.
 //
 // # Targets that share
 //

@@ -20,7 +20,8 @@ func TestLeaseScriptChecksItsArguments(t *testing.T) {
 	id, head := string(request[:]), stampOf(capping.InstantOf(time.Now()))
 	for i, bad := range [][]any{
 		{}, {"k"}, {"k", head, id, "1000", "{}"}, {"k", head, id, "0", "{}", "1"}, {"k", head, id, "x", "{}", "1"},
-		{"k", head, id, "1", "{}", "x"}, {"k", head[1:], id, "1000", "{}", "1"}, {"e", head}, {"r", head, id, "1"}, {"x", head, id},
+		{"k", head, id, "1", "{}", "x"}, {"k", head[1:], id, "1000", "{}", "1"},
+		{"e", head}, {"r", head, id, "1"}, {"x", head, id},
 	} {
 		require.ErrorContains(t, client.EvalSha(t.Context(), s.scripts.Lease.SHA, names, bad...).Err(), "BADARG",
 			"case %d", i)

@@ -15,8 +15,8 @@ import (
 )
 
 // Callers is a group of callers of pacers with shares and of pacers per key, each at a random instance. They take what
-// they can get and give a part of it back, or let the leases of their calls end. An Oracle checks what the stores grant for the logs of pacers, parts, keys
-// and marks. Exported fields must be set before Begin.
+// they can get and give a part of it back, or let the leases of their calls end. An Oracle checks what the stores grant
+// for the logs of pacers, parts, keys and marks. Exported fields must be set before Begin.
 type Callers struct {
 	Policy   *pacing.Policy // of CallersPolicy
 	Stores   []pacing.Store // a store for each instance
@@ -176,8 +176,8 @@ func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent
 	if err == nil && again.Granted != granted && time.Since(sent) < call.Lease {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.faults = append(c.faults, fmt.Sprintf("a call with a lease of %v was granted %d permits, and has %d", call.Lease,
-			granted, again.Granted))
+		c.faults = append(c.faults, fmt.Sprintf("a call with a lease of %v was granted %d permits, and has %d",
+			call.Lease, granted, again.Granted))
 	}
 }
 
