@@ -49,7 +49,7 @@
 //	fc:{…}:p:carrier         the log of a pacer; fc:{…}:p:campaign:0a1b… is the log of a message
 //	fc:{…}:pf:campaign       the time until which the pacer's logs were forgotten
 //	fc:{…}:pq:…              the grant of a request
-//	fc:{…}:pl:ends           the ends of the leases of requests; fc:{…}:pl:calls has the calls
+//	fc:{…}:pl:lease-ends     the ends of the leases of requests; fc:{…}:pl:lease-calls has their calls
 //	fc:{…}:pn:records        how many requests and logs of messages exist, by client and by expiry
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //

@@ -15,7 +15,7 @@ func TestLeaseScriptChecksItsArguments(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	keys, client := pacerKeys(t, s)
-	names := []string{keys.Prefix + "pl:ends", keys.Prefix + "pl:calls"}
+	names := []string{keys.Prefix + "pl:lease-ends", keys.Prefix + "pl:lease-calls"}
 	request := pacing.Request{1}
 	id, head := string(request[:]), stampOf(capping.InstantOf(time.Now()))
 	for i, bad := range [][]any{

@@ -11,7 +11,9 @@ import (
 const leasesLast = 2 * pacing.MaxLease
 
 // leaseKeys returns the keys of a call of lease.lua, in the script's order.
-func (k PacerKeys) leaseKeys() []string { return []string{k.Prefix + "pl:ends", k.Prefix + "pl:calls"} }
+func (k PacerKeys) leaseKeys() []string {
+	return []string{k.Prefix + "pl:lease-ends", k.Prefix + "pl:lease-calls"}
+}
 
 // KeepLease sets the call of lease.lua that begins or extends a lease. StampPace completes this call and the other
 // calls of lease.lua.

@@ -16,7 +16,7 @@ func TestCommandsOfLeases(t *testing.T) {
 	request := pacing.Request{1, 2}
 	const head = "\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8"
 	start := []blob{blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"),
-		blob("fc:{x}:pl:ends"), blob("fc:{x}:pl:calls")}
+		blob("fc:{x}:pl:lease-ends"), blob("fc:{x}:pl:lease-calls")}
 	a.KeepLease(New("x"), keys, request, 1500*time.Millisecond, []byte("{}"))
 	a.StampPace(0x0102030405, time.Second)
 	require.Equal(t, append(start[:5:5], blob("k"), blob(head), blob(request[:]), blob("1500"), blob("{}"),
