@@ -89,15 +89,20 @@ func (c *Call) checkLease() error {
 	return nil
 }
 
-// lease begins or extends the lease of a request that was granted permits. It reports whether the answer still holds:
+// lease begins or extends the lease of a request that was granted permits. A lease lasts until the last slot at most, so
+// there are no more leases than remembered requests. lease reports whether the answer still holds:
 // the permits of a lease that has ended go back, also between the store's answer and this call.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
+	last := plan.answer.last()
+	if last <= 0 {
+		return true, nil // no permit could go back
+	}
 	text, err := call.encode()
 	if err != nil {
 		return false, err
 	}
 	group, request := plan.base.Group(), plan.base.Request
-	state, err := p.store.KeepLease(ctx, group, request, call.Lease, text)
+	state, err := p.store.KeepLease(ctx, group, request, min(call.Lease, last), text)
 	switch {
 	case err != nil:
 		return false, err
@@ -108,6 +113,14 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 		return false, p.store.RemoveLease(ctx, group, request)
 	}
 	return state == LeaseExtended || !plan.answer.Replayed, nil
+}
+
+// last returns the wait until the last slot of the grant.
+func (g *Grant) last() (wait time.Duration) {
+	for i := range g.Runs {
+		wait = max(wait, g.Runs[i].WaitOf(g.Runs[i].Permits-1))
+	}
+	return wait
 }
 
 // returnEnded gives back the permits of a call whose lease has ended.

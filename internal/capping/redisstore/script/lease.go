@@ -15,10 +15,11 @@ func (k PacerKeys) leaseKeys() []string {
 	return []string{k.Prefix + "pl:lease-ends", k.Prefix + "pl:lease-calls"}
 }
 
-// KeepLease sets the call of lease.lua that begins or extends a lease. StampPace completes this call and the other
+// KeepLease sets the call of lease.lua that begins or extends a lease. The script counts in milliseconds, so the lease
+// lasts up to two of them longer, and never ends early. StampPace completes this call and the other
 // calls of lease.lua.
 func (a *Args) KeepLease(s *Script, keys PacerKeys, r pacing.Request, lasts time.Duration, call []byte) {
-	a.lease(s, keys, 'k', r[:], milliseconds(lasts), call, milliseconds(leasesLast))
+	a.lease(s, keys, 'k', r[:], milliseconds(lasts+2*time.Millisecond-1), call, milliseconds(leasesLast))
 }
 
 // EndedLeases sets the call of lease.lua that lists ended leases.

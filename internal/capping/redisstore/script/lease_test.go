@@ -19,7 +19,7 @@ func TestCommandsOfLeases(t *testing.T) {
 		blob("fc:{x}:pl:lease-ends"), blob("fc:{x}:pl:lease-calls")}
 	a.KeepLease(New("x"), keys, request, 1500*time.Millisecond, []byte("{}"))
 	a.StampPace(0x0102030405, time.Second)
-	require.Equal(t, append(start[:5:5], blob("k"), blob(head), blob(request[:]), blob("1500"), blob("{}"),
+	require.Equal(t, append(start[:5:5], blob("k"), blob(head), blob(request[:]), blob("1501"), blob("{}"),
 		blob("7200000")), a.args)
 	a.EndedLeases(New("x"), keys, 256)
 	a.StampPace(0x0102030405, time.Second)
