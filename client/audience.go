@@ -68,7 +68,7 @@ type CountRequest struct {
 // service changes either between two parts, Count starts again, up to Config.Attempts times.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
-		return nil, errors.New("count: the audience expression must not be empty")
+		return nil, errors.New("count users: the audience expression must be set")
 	}
 	if r.Channel == nil {
 		return c.count(ctx, r.Audience, r)
@@ -87,7 +87,7 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 // errDecidedByTwo reports that the parts of one preview come from two generations or configurations, so that their sum
 // is meaningless.
 var errDecidedByTwo = errors.New(
-	"the segments or the configuration changed between two parts of the count, or instances differ: try again")
+	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
 func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	a := r.Audience
@@ -197,7 +197,7 @@ type Parts struct {
 // Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
-		return nil, errors.New("audience: Part, MaxUsers and Cursor must be empty when a whole audience is read")
+		return nil, errors.New("read a whole audience: Part, MaxUsers and Cursor must be empty")
 	}
 	count, err := c.AudienceCount(ctx, a)
 	if err != nil {

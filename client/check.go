@@ -28,7 +28,8 @@ type SendsCheckRequest struct {
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
 	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs)+len(r.Images) > 0 ||
 		r.Packed != nil {
-		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)
+		return nil, fmt.Errorf("check sends of message %q: set Users or Bitmap, and no other list of users",
+			r.MessageID)
 	}
 	request := r.plain()
 	request.UserIDs, request.UsersBitmap = r.Users, wireBitmap(r.Bitmap)
@@ -45,7 +46,8 @@ func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*ap
 		}
 	}
 	if forms != 1 || len(r.Users) > 0 || r.Bitmap != nil {
-		return nil, fmt.Errorf("check sends of %q: exactly one of IDs, Packed and Images must be set", r.MessageID)
+		return nil, fmt.Errorf("check sends of message %q: set IDs, Packed or Images, and no other list of users",
+			r.MessageID)
 	}
 	request := r.plain()
 	if len(r.IDs) == 0 {

@@ -12,7 +12,7 @@ import (
 func (c *Client) AcceptLoss(ctx context.Context, reason string) (*api.Accepted, error) {
 	var answer api.Accepted
 	if err := c.call(ctx, "POST", "/v1/store/accept", &api.AcceptRequest{Reason: reason}, &answer); err != nil {
-		return nil, fmt.Errorf("accept the loss of records by the store: %w", err)
+		return nil, fmt.Errorf("accept that the store lost data: %w", err)
 	}
 	return &answer, nil
 }

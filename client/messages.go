@@ -83,7 +83,7 @@ func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.M
 // namespace "" means the key's own. A call that arrives twice changes nothing.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
-		return nil, errors.New("set title: the message id must not be empty")
+		return nil, errors.New("set the title of a message: the message id must not be empty")
 	}
 	answer := new(api.MessageTitle)
 	path := inNamespace(messagePath(id), url.Values{}, namespace)
@@ -128,7 +128,7 @@ func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
 	if r.MessageID == "" {
-		return nil, errors.New("release: the message id must not be empty")
+		return nil, errors.New("release a message: the message id must not be empty")
 	}
 	var total *api.ReleasedMessage
 	for fruitless := 0; ; {

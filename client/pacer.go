@@ -164,8 +164,8 @@ func (p *Pacer) drop(now time.Time) {
 
 func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error) {
 	if most < 1 || most > api.MaxPermits {
-		return w, fmt.Errorf("wait for permits to send: the number of permits is %d and must be 1 to %d",
-			most, api.MaxPermits)
+		return w, fmt.Errorf("wait for permits: the number of permits must be 1 to %d, got %d",
+			api.MaxPermits, most)
 	}
 	if err := ctx.Err(); err != nil {
 		return w, err

@@ -65,7 +65,7 @@ func (change *SetChange) bodies() ([]any, error) {
 	}
 	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
 	if both := roaring.And(add, remove); !both.IsEmpty() {
-		return nil, fmt.Errorf("user %d is in Add and in Remove, but a user must be in one list only", both.Minimum())
+		return nil, fmt.Errorf("user %d must not be in both Add and Remove", both.Minimum())
 	}
 	if add.IsEmpty() && remove.IsEmpty() {
 		return nil, errors.New("at least one user must be in Add or Remove")
@@ -120,11 +120,10 @@ type changeOfIDs struct {
 // fits into one call. For a larger change the client compares the texts.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
-		return nil, errors.New("the lists Add, Remove, AddImages and RemoveImages must be empty with " +
-			"AddIDs or RemoveIDs")
+		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
 	}
 	if id, both := inBoth(change.AddIDs, change.RemoveIDs); both {
-		return nil, fmt.Errorf("user %q is in AddIDs and in RemoveIDs, but a user must be in one list only", id)
+		return nil, fmt.Errorf("user %q must not be in both AddIDs and RemoveIDs", id)
 	}
 	return bodiesOf(change.AddIDs, change.RemoveIDs, func(add, remove []string) any {
 		return &changeOfIDs{Add: add, Remove: remove, At: change.at()}
@@ -134,12 +133,11 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 // bodiesOfImages returns the bodies of the calls for a change by images of ids.
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
-		return nil, errors.New("the lists Add and Remove must be empty with AddImages or RemoveImages")
+		return nil, errors.New("AddImages and RemoveImages: must not be combined with Add or Remove")
 	}
 	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
 	if image, both := inBoth(add, remove); both {
-		return nil, fmt.Errorf("image %s is in AddImages and in RemoveImages, but a user must be in one list only",
-			image)
+		return nil, fmt.Errorf("id image %s must not be in both AddImages and RemoveImages", image)
 	}
 	return bodiesOf(add, remove, func(add, remove []string) any {
 		return &changeOfIDs{AddImages: add, RemoveImages: remove, At: change.at()}

@@ -184,7 +184,7 @@ func TestPreviewsNameWhatDecidedThem(t *testing.T) {
 	require.Equal(t, activeUsers-3, count.Preview.Allowed)
 	require.Equal(t, count.Generation, count.PreviewGeneration)
 	_, err = c.Count(ctx, &client.CountRequest{})
-	require.ErrorContains(t, err, "the audience expression must not be empty")
+	require.ErrorContains(t, err, "the audience expression must be set")
 	older := w.current(ctx, c)
 	w.await(w.publish(span(1, activeUsers-1)))
 	count, err = c.AudiencePreview(ctx, &client.Audience{Expression: "active", Generation: older}, "push")
@@ -303,5 +303,5 @@ func TestAPreviewInPartsIsDecidedByOneConfiguration(t *testing.T) {
 	once := newClient(t, cfg)
 	calls.set(func() { w.await(w.publish(span(1, activeUsers-9))) })
 	_, err := once.AudiencePreview(ctx, &client.Audience{Expression: "active"}, "push")
-	require.ErrorContains(t, err, "changed between two parts")
+	require.ErrorContains(t, err, "changed during the count")
 }

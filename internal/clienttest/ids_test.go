@@ -79,7 +79,7 @@ func TestClientCallsWithIDs(t *testing.T) {
 			_, err = c.ChangeSet(ctx, "opted-out", client.SetChange{AddIDs: []string{one}, RemoveIDs: []string{two}})
 			require.NoError(t, err)
 			_, err = c.ChangeSet(ctx, "opted-out", client.SetChange{AddIDs: []string{one}, RemoveIDs: []string{one}})
-			require.ErrorContains(t, err, "is in AddIDs and in RemoveIDs")
+			require.ErrorContains(t, err, "must not be in both AddIDs and RemoveIDs")
 			described, err := c.IDs(ctx)
 			require.NoError(t, err)
 			require.Equal(t, kind.String(), described.Kind)
@@ -128,10 +128,10 @@ func TestClientImportsAndChecksIDs(t *testing.T) {
 			require.Equal(t, []api.MissingStrings{{UserIDs: []string{two}}}, found.Missing)
 			require.Equal(t, 1, found.Summary.Recorded)
 			_, err = c.CheckSends(ctx, check)
-			require.ErrorContains(t, err, "exactly one of Users and Bitmap must be set")
+			require.ErrorContains(t, err, "set Users or Bitmap, and no other list of users")
 			check.Packed = client.PackUint64s([]uint64{7, 1<<64 - 1})
 			_, err = c.CheckSendsOfIDs(ctx, check)
-			require.ErrorContains(t, err, "exactly one of IDs, Packed and Images must be set")
+			require.ErrorContains(t, err, "set IDs, Packed or Images, and no other list of users")
 			if kind == ids.Uint64 {
 				check.IDs = nil
 				found, err = c.CheckSendsOfIDs(ctx, check)
@@ -464,5 +464,5 @@ func TestAFailedChangeCountsWhatIsStored(t *testing.T) {
 	require.NotNil(t, changed)
 	require.Equal(t, 7, changed.Added)
 	_, err = c.ChangeSet(t.Context(), "opted-out", client.SetChange{AddIDs: []string{ann}, Remove: []uint32{1}})
-	require.ErrorContains(t, err, "RemoveImages must be empty with AddIDs or RemoveIDs")
+	require.ErrorContains(t, err, "AddIDs and RemoveIDs: must not be combined with Add, Remove")
 }

@@ -122,7 +122,7 @@ func TestChangeSet(t *testing.T) {
 	require.Equal(t, []uint32{7, 9, 42}, users)
 
 	for name, change := range map[string]client.SetChange{
-		"user 7 is in Add and in Remove": {Add: []uint32{7}, Remove: []uint32{7}}, "at least one user": {},
+		"user 7 must not be in both Add and Remove": {Add: []uint32{7}, Remove: []uint32{7}}, "at least one user": {},
 	} {
 		_, err = c.ChangeSet(t.Context(), "opted-out", change)
 		require.ErrorContains(t, err, name)
