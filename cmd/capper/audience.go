@@ -35,7 +35,7 @@ func (a *audience) check() error {
 		return errors.New(ofFile)
 	case a.File != "" && a.Given():
 		return errors.New(
-			"--sample, --salt and --generation: need an audience expression (--audience) and do not apply to a file")
+			"--sample, --salt and --generation: require --audience and must not be combined with a file of user ids")
 	case a.Expression == "":
 		return nil
 	}
@@ -55,7 +55,8 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	case err != nil:
 		return nil, cli.Pointed(err, a.Expression)
 	case parts.Users == 0:
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: no users in generation %s",
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf(
+			"audience %q has no users in segments generation %s",
 			a.Expression, parts.Generation))
 	}
 	a.Generation = parts.Generation

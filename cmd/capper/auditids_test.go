@@ -128,7 +128,8 @@ func TestTheAuditTakesEveryKindOfIDs(t *testing.T) {
 			out, _ = output(t, 0, "audit", "user", "image:"+image, "--audit", place)
 			require.Equal(t, 6, strings.Count(out, "\n"), out)
 			_, log := output(t, 2, "audit", "user", users[0], "--audit", place)
-			require.Contains(t, log, "the audit has ids of the kind "+kind+": set --segments or --config")
+			require.Contains(t, log, "the audit has ids of the kind "+kind+", whose key is in the segments location: "+
+				"set --segments or --config")
 			out, _ = output(t, 0, "audit", "message", "m1", "--config", file)
 			require.Regexp(t, `(?m)^calls +2$`, out)
 			require.Regexp(t, `(?m)^released +3$`, out)
@@ -196,9 +197,9 @@ func TestAnAuditOfOtherIDsIsRefusedAtTheStart(t *testing.T) {
 		require.Equal(t, before, filesIn(t, place))
 	}
 	_, log := output(t, 3, "audit", "user", "1", "--config", otherFile)
-	require.Contains(t, log, "but the audit has uint64 with the check ")
+	require.Contains(t, log, "but the audit has ids of the kind uint64 with the check ")
 	_, log = output(t, 3, "audit", "export", "--config", otherFile)
-	require.Contains(t, log, "but the audit has uint64 with the check ")
+	require.Contains(t, log, "but the audit has ids of the kind uint64 with the check ")
 }
 
 func filesIn(t *testing.T, place string) map[string]string {

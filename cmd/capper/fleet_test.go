@@ -43,14 +43,16 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 	p := serve(t, file)
 	other := launch(t, onServer(t, redis, "{push: 2}", limits))
 	<-other.exited
-	require.Contains(t, other.log.String(), "channels.push: is 2 here, but in stored sends push has number 1")
+	require.Contains(t, other.log.String(),
+		"channels.push: has the number 2 here, but in stored sends channel push has the number 1")
 
 	write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1, mail: 2}", limits, true))
 	status := func() string { return fmt.Sprint(p.get("/v1/status")) }
 	testkit.Eventually(t, func() bool {
 		return p.get("/v1/status")["config"].(map[string]any)["error"] != nil
 	})
-	require.Contains(t, status(), "channels.mail: is 2 here, but in stored sends email has number 2")
+	require.Contains(t, status(),
+		"channels.mail: has the number 2 here, but in stored sends channel email has the number 2")
 	got, err := p.filter("m", 7)
 	require.NoError(t, err)
 	require.Len(t, got.Allowed, 1, "the configuration before stays in force")
@@ -75,8 +77,8 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 		create(false)
 		p := launch(t, file)
 		<-p.exited
-		require.Contains(t, p.log.String(), "no store exists in namespace fc: it was never used, or its records are "+
-			"lost: set store.redis.create: true to create an empty store")
+		require.Contains(t, p.log.String(), "no store exists in namespace fc, which is new or lost its records: "+
+			"set store.redis.create: true to create an empty store")
 	}
 	refused()
 	create(true)

@@ -74,7 +74,8 @@ func (c *idsCommand) Run(ctx context.Context, on *terminal.Streams) (err error) 
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: a line is longer than any id", c.File))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: a line is longer than the longest possible id",
+			c.File))
 	}
 	return lines.Err()
 }

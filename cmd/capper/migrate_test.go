@@ -97,10 +97,10 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	other := newMove(t)
 	other.send("else", 400)
 	require.Contains(t, capperOutput(t, 1, m.args("--url", other.url)...),
-		"holds a different store from the one that earlier passes copied")
+		"must hold the store that earlier migration passes copied")
 	other.signal(syscall.SIGTERM)
-	require.Contains(t, m.migrate(1, "--finish", other.store()), "holds a different store from the one that earlier "+
-		"passes copied")
+	require.Contains(t, m.migrate(1, "--finish", other.store()),
+		"must hold the store that earlier migration passes copied")
 	require.DirExists(t, other.store())
 
 	m.send("late", 302)
@@ -179,7 +179,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	_, err := beside.filter("stray", 300)
 	require.NoError(t, err)
 	beside.signal(syscall.SIGTERM)
-	require.Contains(t, m.migrate(1), "the target already contains a store")
+	require.Contains(t, m.migrate(1), "this Redis already contains a store")
 	left, err := filepath.Glob(filepath.Join(m.work, "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left,
@@ -194,7 +194,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	beside.signal(syscall.SIGTERM)
 	m.send("more", 300)
 	out := m.migrate(1)
-	require.Contains(t, out, "user 300: the target has a log that differs from every copied version")
+	require.Contains(t, out, "user 300: the log of a user in Redis differs from all copied versions")
 	require.Contains(t, out, "empty it and start again with another --work")
 	m.signal(syscall.SIGTERM)
 	m.process = serve(t, m.onRedis)

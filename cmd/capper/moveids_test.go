@@ -234,10 +234,11 @@ func TestStoresOfEveryKindMigrate(t *testing.T) {
 			other.build(map[string][]int{"vip": {1}}, nil)
 			other.configure(rest)
 			require.Contains(t, migrate(3, other.file), "has ids of the kind "+other.kind.String()+
-				", but the ids of the embedded store are "+kind.String()+": a migration keeps the kind and the key of "+
-				"the ids")
+				", but the embedded store has ids of the kind "+kind.String()+": "+
+				"a migration keeps the kind and the key of ids")
 			other.configure(rest + "ids: " + other.kind.String() + "\n")
-			require.Contains(t, migrate(3, other.file), "ids: is "+other.kind.String()+", but the ids of")
+			require.Contains(t, migrate(3, other.file),
+				"ids: is "+other.kind.String()+", but the embedded store has ids of")
 			stranger := &world{t: t, kind: kind, dir: t.TempDir(), store: redis.store}
 			stranger.file = filepath.Join(stranger.dir, "capper.yaml")
 			stranger.build(map[string][]int{"vip": {1}}, nil)

@@ -99,7 +99,8 @@ func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, t
 // releaseAll releases all sends of the message.
 func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) error {
 	if c.audience != (audience{}) {
-		return terminal.Misuse(errors.New("--all: releases the whole message, so no audience may be given"))
+		return terminal.Misuse(errors.New(
+			"--all: must not be combined with an audience, because --all releases every send of the message"))
 	}
 	return cli.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
 		Namespace: c.Namespace})

@@ -75,8 +75,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	isText := scheme.Kind() == ids.Text
 	if isText && other == nil {
 		if name := c.existing(); name != "" {
-			return users, terminal.Misuse(fmt.Errorf("users: %q is a text id and also an existing file: name the "+
-				"file with --file, or give the id in a file", name))
+			return users, terminal.Misuse(fmt.Errorf("users: %q could be a text id or the name of an existing file: "+
+				"name the file with --file, or give the id in a file", name))
 		}
 	}
 	switch {
@@ -115,7 +115,8 @@ func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])
 		switch {
 		case err != nil && scheme.Kind() == ids.Dense:
-			return users, fmt.Errorf("users: %q is no user id: give either user ids from 0 to 4294967295, or one file",
+			return users, fmt.Errorf(
+				"users: %q is not a user id: give either user ids from 0 to 4294967295, or one file",
 				c.Users[i])
 		case err != nil:
 			return users, fmt.Errorf("%w: give either user ids, or one file", err)

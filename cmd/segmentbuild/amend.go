@@ -119,21 +119,23 @@ func (a *amendment) read(ctx context.Context, session *publish.Session,
 func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error) {
 	switch {
 	case !base.Exists() && base.Fault != nil:
-		return nil, fmt.Errorf("nothing can be carried over from the live generation: %w", base.Fault)
+		return nil, fmt.Errorf("amend cannot read the live generation and keep its segments and sets: %w", base.Fault)
 	case !base.Exists():
-		return nil, terminal.WithStatus(terminal.BadInput, errors.New("no generation is live: an amend changes "+
-			"sets of a live generation, which segmentbuild build publishes"))
+		return nil, terminal.WithStatus(terminal.BadInput, errors.New(
+			"no generation is live, so amend cannot change it: publish a generation with segmentbuild build"))
 	case base.Fault != nil && a.add:
-		return nil, fmt.Errorf("the live set cannot be read, so no users can join it: %w", base.Fault)
+		return nil, fmt.Errorf("users cannot be added to the live set, because the set cannot be read: %w", base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
-		return nil, terminal.Hinted(fmt.Errorf("the live generation cannot be read, so the users of the files have no "+
-			"numbers: %w", base.Fault), "segmentbuild build with --force publishes everything again")
+		return nil, terminal.Hinted(fmt.Errorf(
+			"the ids in the files cannot be numbered, because the live generation cannot be read: %w",
+			base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {
 		if base.IsSegment(s.Name) {
-			return nil, terminal.Hinted(terminal.Misuse(fmt.Errorf("--set %s: the live generation has a segment of "+
-				"this name, but an amend changes sets alone", s.Name)), "segmentbuild build publishes segments; "+
-				"segmentbuild inspect lists the segments and sets of the live generation")
+			return nil, terminal.Hinted(terminal.Misuse(fmt.Errorf(
+				"--set %s: is a segment in the live generation, but amend changes only sets", s.Name)),
+				"segmentbuild build publishes segments; "+
+					"segmentbuild inspect lists the segments and sets of the live generation")
 		}
 	}
 	over, by, err := a.result.Candidate.Over(base)

@@ -207,7 +207,7 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	}
 	switch given := len(c.Segment) + len(c.Table) + len(c.Set) + len(c.SetTable); {
 	case c.File != "" && given > 0:
-		return base, errors.New("give either a build file or --segment, --set and table flags, not both")
+		return base, errors.New("give either a build file or flags (--segment, --table, --set, --set-table), not both")
 	case c.File == "" && given == 0:
 		return base, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
 	}

@@ -63,7 +63,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 // Run makes an earlier generation live, after it has checked the generation like a reader.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
-		return terminal.Misuse(errors.New("--hold: must have a reason, which build and list then show"))
+		return terminal.Misuse(errors.New("--hold: must have a reason, which segmentbuild build and list show"))
 	}
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -216,7 +216,7 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	defer cancel()
 	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
-		return notThere(fmt.Errorf("location %s has no hold and no published generation: %w", c.At, err))
+		return notThere(fmt.Errorf("release the hold: location %s has no published generation: %w", c.At, err))
 	}
 	if err != nil {
 		return timedOut(ctx, err)

@@ -29,7 +29,8 @@ type share struct {
 // Check returns an error if the users are invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
-		return fmt.Errorf("the ids of %d users that begin at id %d exceed the highest id 4294967295", u.Count, u.First)
+		return fmt.Errorf("ids must be at most 4294967295, but %d users from id %d on need higher ids",
+			u.Count, u.First)
 	}
 	sum := 0.0
 	for _, s := range u.Shares {
@@ -37,7 +38,7 @@ func (u *Users) Check() error {
 			return err
 		}
 		if sum += s.Percent; sum > 100.0001 {
-			return errors.New("the shares of all segments must not exceed 100 %")
+			return errors.New("all shares of segments together must be at most 100 %")
 		}
 	}
 	return nil

@@ -62,11 +62,10 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 		set, freed := &m.Sets[i], l.store.Lists().Freed(m.Sets[i].Name)
 		if slices.Contains(needed, set.Name) && freed > 0 &&
 			set.AsOf.Before((freed + live.Margin).Time()) {
-			return &segments.AsOfError{Err: fmt.Errorf("set %s contains changes up to %s, and live changes up to "+
-				"%s were "+
-				"removed because a newer generation contained them: publish a build whose export of the set "+
-				"began later "+
-				"(a time that is only stated with --as-of would lose changes)", set.Name,
+			return &segments.AsOfError{Err: fmt.Errorf(
+				"set %s contains changes up to %s, but the store already removed live changes up to %s: "+
+					"a newer generation contained them, so publish a build whose export of the set began later "+
+					"(a later --as-of without a new export would lose changes)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))}
 		}
 	}

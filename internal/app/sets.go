@@ -51,7 +51,7 @@ func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 			continue
 		}
 		faults = append(faults, fmt.Errorf(
-			"%s: generation %s lacks set %s%s: the change waits for a generation with the set",
+			"%s: generation %s lacks set %s%s: the configuration change waits for a generation with the set",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}
 	if len(faults) == 0 {

@@ -237,12 +237,14 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			status := w.status()
 			require.Equal(t, strings.Join([]string{
 				"change is not possible yet: quiet[0].sets: " +
-					"generation " + first + " lacks set de: the change waits for a generation with the set",
+					"generation " + first + " lacks set de: " +
+					"the configuration change waits for a generation with the set",
 				"suppress.new: " +
 					"generation " + first + " lacks set new (the name is a segment there, but a set is required): " +
-					"the change waits for a generation with the set",
+					"the configuration change waits for a generation with the set",
 				"suppress.opted-out: " +
-					"generation " + first + " lacks set opted-out: the change waits for a generation with the set",
+					"generation " + first + " lacks set opted-out: " +
+					"the configuration change waits for a generation with the set",
 			}, "\n"), status.Config.Error)
 			require.Equal(t, before, status.ConfigVersion)
 			require.True(t, status.Ready)

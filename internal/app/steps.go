@@ -91,9 +91,8 @@ func (s *stack) stop() error {
 func (s *stack) undo(last step, running string) (err error) {
 	began := s.clock()
 	if last.unused && running != "" {
-		err = fmt.Errorf("%s: stays open until the process ends, because a step that uses it did not finish: %s",
-			last.down.name,
-			running)
+		err = fmt.Errorf("%s: skipped until the process ends, because this step did not finish and may need it: %s",
+			last.down.name, running)
 	} else {
 		err = last.down.do(context.Background())
 	}

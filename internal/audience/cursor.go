@@ -19,7 +19,7 @@ type Cursor struct {
 
 // ErrOtherQuery reports that a cursor belongs to another expression, sample, part or generation.
 var ErrOtherQuery = errors.New(
-	"the cursor belongs to another query: expression, sample, part and generation must be the same in every call")
+	"the cursor belongs to another query: keep expression, sample, part and generation the same in every call")
 
 // errNoCursor reports text that is not a valid cursor. The message gives no details because a cursor
 // is opaque to its caller.

@@ -194,8 +194,8 @@ func TestFaultsOfNamedExpressions(t *testing.T) {
 		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"},
 			"b: b refers to itself: b → c → b"},
 		"syntax":  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
-		"all":     {map[string]string{"all": "b"}, `all: name "all" is reserved for expressions`},
-		"default": {map[string]string{"default": "b"}, `default: name "default" is reserved for expressions`},
+		"all":     {map[string]string{"all": "b"}, `all: name "all" has a fixed meaning in expressions: use another name`},
+		"default": {map[string]string{"default": "b"}, `default: name "default" has a fixed meaning in expressions: use another name`},
 		"bad names": {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") +
 			"\n" + badName("-a") + "\n" + badName("a b")},
 		"several": {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b " +
@@ -219,14 +219,16 @@ func TestHugeExpansionsAreRefused(t *testing.T) {
 		texts[fmt.Sprintf("x%03d", i+1)] = fmt.Sprintf("x%03d | x%03d", i, i)
 	}
 	_, err := NewNamed(texts)
-	require.EqualError(t, err, "x011: the expression, with named expressions expanded, has more than 1024 names")
+	require.EqualError(t, err,
+		"x011: the expression must have at most 1024 names after its named expressions are expanded")
 
 	deep := map[string]string{"y00": "vip"}
 	for i := range 70 {
 		deep[fmt.Sprintf("y%02d", i+1)] = fmt.Sprintf("y%02d", i)
 	}
 	_, err = NewNamed(deep)
-	require.EqualError(t, err, "y65: the expression, with named expressions expanded, has more than 64 levels")
+	require.EqualError(t, err,
+		"y65: the expression must have at most 64 levels after its named expressions are expanded")
 
 	named, err := NewNamed(map[string]string{"many": strings.Repeat("a|", 255) + "a"})
 	require.NoError(t, err)

@@ -402,21 +402,22 @@ func TestIDsOfAFileAreOfOneKind(t *testing.T) {
 	dense := &audit.Record{Kind: audit.Filter, Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(1)}}}
 	wide := &audit.Record{Kind: audit.Filter, Groups: []audit.Group{{Outcome: audit.Allowed,
 		Images: []capping.UserID{1}}}}
+	const wrongKind = "group 0: the user ids must be of the same kind as all ids in the audit file"
 	h := header
 	e, file := audit.NewEncoder(nil, h)
 	_, _, err := e.AppendRecord(file, wide)
-	require.EqualError(t, err, "group 0: users are not of the kind of ids that the file holds")
+	require.EqualError(t, err, wrongKind)
 	h.IDs = uuids
 	e, file = audit.NewEncoder(nil, h)
 	_, _, err = e.AppendRecord(file, dense)
-	require.EqualError(t, err, "group 0: users are not of the kind of ids that the file holds")
+	require.EqualError(t, err, wrongKind)
 	for _, of := range []audit.IDs{{Kind: 9, Check: "51b11a30"}, {Kind: ids.UUID, Check: "51b11a3"},
 		{Kind: ids.UUID, Check: "51B11A30"}, {Kind: ids.UUID}} {
 		h.IDs = of
 		_, file := audit.NewEncoder(nil, h)
 		_, _, _, err := read(file)
 		require.ErrorAs(t, err, new(*audit.DamageError), of)
-		require.ErrorContains(t, err, "is invalid", of)
+		require.ErrorContains(t, err, "invalid kind", of)
 	}
 }
 

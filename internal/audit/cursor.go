@@ -36,7 +36,7 @@ func (c *cursor) uvarint() uint64 {
 		c.fail(errTruncated)
 		return 0
 	case size < 0 || size > 1 && c.rest[size-1] == 0:
-		c.fail(fmt.Errorf("number is not encoded in its shortest form"))
+		c.fail(fmt.Errorf("decode a number: must be encoded in as few bytes as possible"))
 		return 0
 	}
 	c.rest = c.rest[size:]
@@ -55,7 +55,7 @@ func (c *cursor) count() int { return int(c.below(1 << 40)) }
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
-		c.fail(fmt.Errorf("number is %d and must be at most %d", n, most))
+		c.fail(fmt.Errorf("decode a number: must be at most %d, got %d", most, n))
 		return 0
 	}
 	return n

@@ -13,11 +13,11 @@ func (r *Reader) record(c *cursor) *Record {
 	x := &Record{Kind: Kind(c.byte()), Instance: r.header.Instance, Sequence: r.next, Widening: r.header.Widening}
 	flags := c.byte()
 	if x.Kind < Filter || x.Kind > Change || flags&^knownFlags != 0 {
-		c.fail(fmt.Errorf("record has unknown kind %d or flags %d", x.Kind, flags))
+		c.fail(fmt.Errorf("audit record has an unknown kind %d or unknown flags %d", x.Kind, flags))
 	}
 	x.Exempt = flags&flagExempt != 0
 	if at := c.uvarint(); c.err == nil && at != r.next-r.header.First {
-		c.fail(fmt.Errorf("record has number %d and must have %d", r.header.First+at, r.next))
+		c.fail(fmt.Errorf("audit record must have the number %d, got %d", r.next, r.header.First+at))
 	}
 	if x.At = r.at + capping.Instant(c.varint()); x.At < 0 || x.At > capping.Never {
 		c.fail(fmt.Errorf("record has invalid time %d", x.At))
@@ -30,7 +30,7 @@ func (r *Reader) record(c *cursor) *Record {
 	x.Channel = capping.Channel(c.byte())
 	if flags&flagAudience != 0 {
 		if x.Audience = r.names.read(c); x.Audience == "" {
-			c.fail(errors.New("record has an audience but its expression is empty"))
+			c.fail(errors.New("audit record: the audience expression must not be empty"))
 		}
 	}
 	r.contents(c, x)
@@ -47,7 +47,7 @@ func (r *Reader) contents(c *cursor, x *Record) {
 	if x.Kind == Change {
 		x.Change = &SetChange{Set: r.names.read(c), At: c.instant(), RequestID: c.text()}
 		if c.err == nil && x.Change.Set == "" {
-			c.fail(errors.New("record of a change to a set names no set"))
+			c.fail(errors.New("audit record of a change to a set must name the set"))
 		}
 	}
 	for n := c.elements(); n > 0 && c.err == nil; n-- {
@@ -136,7 +136,7 @@ func (r *Reader) permits(c *cursor) *Permits {
 	for _, to := range []*time.Duration{&p.First, &p.Last} {
 		micros := c.varint()
 		if micros > 1<<50 || micros < -(1<<50) {
-			c.fail(fmt.Errorf("the time of a permit, %d microseconds after the call, is out of range", micros))
+			c.fail(fmt.Errorf("permit time: must be within 36 years of the call, got %d microseconds", micros))
 		}
 		*to = time.Duration(micros) * time.Microsecond
 	}

@@ -54,7 +54,7 @@ func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {
 		if ref-refFirst >= uint64(len(d.words)) {
-			c.fail(fmt.Errorf("text number %d does not exist: the dictionary has %d texts",
+			c.fail(fmt.Errorf("audit record refers to text %d, but the dictionary has only %d texts",
 				ref-refFirst, len(d.words)))
 			return ""
 		}
@@ -63,7 +63,7 @@ func (d *dictionary) read(c *cursor) string {
 	text := c.text()
 	if ref == refKept && c.err == nil {
 		if !d.room(len(text), len(d.words)) {
-			c.fail(fmt.Errorf("text number %d exceeds the size of the dictionary", len(d.words)))
+			c.fail(fmt.Errorf("text %d does not fit into the full dictionary of the audit file", len(d.words)))
 			return ""
 		}
 		d.words = append(d.words, text)

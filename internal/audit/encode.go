@@ -138,11 +138,12 @@ func check(r *Record, wide bool) error {
 	case r.At < 0 || r.Took < 0:
 		return fmt.Errorf("audit record has invalid time %d or duration %v", r.At, r.Took)
 	case (r.Kind == Pace) != (r.Permits != nil):
-		return errors.New("only records of calls for permits may contain permits")
+		return errors.New("audit record must contain permits exactly if it records a call for permits")
 	case (r.Kind == Change) != (r.Change != nil):
-		return errors.New("only records of changes to sets may contain such a change")
+		return errors.New("audit record must contain a change exactly if it records a change to a set")
 	case r.Change != nil && (r.Change.Set == "" || r.Change.At < 0):
-		return fmt.Errorf("audit record has invalid set %q or instant %d of a change", r.Change.Set, r.Change.At)
+		return fmt.Errorf("audit record of a change to a set has an invalid set %q or time %d",
+			r.Change.Set, r.Change.At)
 	}
 	for i := range r.Groups {
 		if err := r.Groups[i].check(wide); err != nil {

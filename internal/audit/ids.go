@@ -65,7 +65,7 @@ var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
 	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {
-		return IDs{}, fmt.Errorf("kind of ids %q with the check %q is invalid", kind, check)
+		return IDs{}, fmt.Errorf("ids of the audit have an invalid kind %q or check %q", kind, check)
 	}
 	return IDs{Kind: k, Check: check}, nil
 }

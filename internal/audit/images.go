@@ -77,7 +77,7 @@ func (c *cursor) images() []capping.UserID {
 		return nil
 	}
 	if n == 0 {
-		c.fail(errors.New("nobody"))
+		c.fail(errors.New("group must have at least one user"))
 		return nil
 	}
 	low := lowBits(int(n))
@@ -167,7 +167,7 @@ func (r *bitReader) end() (used int, err error) {
 		return 0, errTruncated
 	}
 	if spare := r.at & 7; spare > 0 && r.in[used-1]>>spare != 0 {
-		return 0, fmt.Errorf("bits after the last image are not 0")
+		return 0, fmt.Errorf("encoded id images: the bits after the last image must be 0")
 	}
 	return used, nil
 }

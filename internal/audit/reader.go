@@ -173,7 +173,7 @@ func (r *Reader) noHead() error {
 			return err
 		}
 		if b != 0 {
-			return r.damaged(errors.New("no valid frame at this position"))
+			return r.damaged(errors.New("audit file has no valid frame at this position"))
 		}
 	}
 }
@@ -246,7 +246,8 @@ func (r *Reader) end(c *cursor) *End {
 		end.Closed = c.instant()
 	}
 	if so := r.So(); c.err == nil && (end.Records != so.Records || end.Last != so.Last) {
-		c.fail(fmt.Errorf("end marker counts %d records up to number %d, but the file has %d up to number %d",
+		c.fail(fmt.Errorf(
+			"audit file: the end marker counts %d records up to number %d, but there are %d up to number %d",
 			end.Records, end.Last, so.Records,
 			so.Last))
 	}

@@ -136,15 +136,15 @@ func (g *Group) check(wide bool) error {
 	case !g.Outcome.known():
 		return fmt.Errorf("unknown outcome %d", g.Outcome)
 	case g.By > capping.ByQuiet || g.By != capping.ByLimit && !denied:
-		return fmt.Errorf("reason %d is not valid for outcome %d", g.By, g.Outcome)
+		return fmt.Errorf("group of users: reason %d is not valid for outcome %d", g.By, g.Outcome)
 	case (g.Limit != "") != denied:
-		return fmt.Errorf("limit %q is not valid for outcome %d", g.Limit, g.Outcome)
+		return fmt.Errorf("group of users: limit %q is not valid for outcome %d", g.Limit, g.Outcome)
 	case (g.Set != "") != (denied && g.By == capping.BySuppression):
-		return fmt.Errorf("set %q is not valid for reason %d", g.Set, g.By)
+		return fmt.Errorf("group of users: set %q is not valid for reason %d", g.Set, g.By)
 	case len(g.encoded) == 0 && g.Count() == 0:
-		return errors.New("nobody")
+		return errors.New("group must have at least one user")
 	case wide != (g.Images != nil || g.encoded != nil && g.wide):
-		return errors.New("users are not of the kind of ids that the file holds")
+		return errors.New("the user ids must be of the same kind as all ids in the audit file")
 	}
 	return nil
 }

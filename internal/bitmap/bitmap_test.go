@@ -119,8 +119,7 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 			raw := bytes.Clone(whole)
 			raw[4+bit/8] |= 1 << (bit % 8)
 			_, err := Read(raw)
-			require.ErrorContains(t, err, "run flags exist for more containers than the bitmap "+
-				"has", "%d containers, bit %d",
+			require.ErrorContains(t, err, "containers, but run flags for more", "%d containers, bit %d",
 				containers, bit)
 		}
 	}

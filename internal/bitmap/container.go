@@ -101,7 +101,7 @@ func checkArray(data []byte) error {
 	for i := 0; i+1 < len(data); i += 2 {
 		v := int(binary.LittleEndian.Uint16(data[i:]))
 		if v <= last {
-			return fmt.Errorf("ids are not in ascending order: %d after %d", v, last)
+			return fmt.Errorf("ids must ascend, but %d follows %d", v, last)
 		}
 		last = v
 	}
@@ -117,7 +117,7 @@ func (c *container) checkRuns() error {
 				start, last)
 		}
 		if end >= containerIDs {
-			return fmt.Errorf("a run ends at %d, beyond the end of its container", end)
+			return fmt.Errorf("a run of ids ends at %d, beyond the end of its container", end)
 		}
 		n, last = n+end-start+1, end
 	}

@@ -70,8 +70,7 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		}
 		isRun, rest = rest[:flags], rest[flags:]
 		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
-			return nil, nil, nil, fmt.Errorf("run flags exist for more containers than the bitmap has, which is %d",
-				count)
+			return nil, nil, nil, fmt.Errorf("bitmap has %d containers, but run flags for more", count)
 		}
 	default:
 		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)

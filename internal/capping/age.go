@@ -43,7 +43,7 @@ func behind(segments Segments, set string) bool {
 
 // behindError returns an error that names the sets whose changes the generation lacks.
 func behindError(generation string, sets []string) error {
-	return fmt.Errorf("generation %s is older than live changes of set %s, which a newer generation contained: "+
+	return fmt.Errorf("generation %s lacks live changes of set %s, which a newer generation contained: "+
 		"publish a build whose export of the set began later", generation, strings.Join(sets, ", "))
 }
 

@@ -76,9 +76,9 @@ func (b *Batch) Check(verdicts []Verdict) error {
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
 		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, b.Retention)
 	case b.At < 0 || b.At >= Never:
-		return fmt.Errorf("batch time is %d, which is not between the years 2024 and 2058", b.At)
+		return fmt.Errorf("batch time must be between the years 2024 and 2058, got %d", b.At)
 	case b.Record && b.At != 0:
-		return errors.New("batch that records sends must have the current time")
+		return errors.New("batch that records sends must use the current time of the store")
 	case b.Record && b.Token == (Token{}):
 		return errors.New("batch that records sends must have a message id")
 	}
@@ -87,15 +87,15 @@ func (b *Batch) Check(verdicts []Verdict) error {
 
 func (b *Batch) checkRules() error {
 	if len(b.Rules) == 0 || len(b.Rules) > maxGroups {
-		return fmt.Errorf("batch has %d groups of rules and must have 1 to %d", len(b.Rules), maxGroups)
+		return fmt.Errorf("batch must have 1 to %d groups of rules, got %d", maxGroups, len(b.Rules))
 	}
 	if !allBelow(b.Groups, len(b.Rules)) {
-		return fmt.Errorf("group %d does not exist: the batch has rules for %d groups",
+		return fmt.Errorf("a user belongs to group %d of rules, but the batch has only %d groups",
 			slices.Max(b.Groups), len(b.Rules))
 	}
 	for g, rules := range b.Rules {
 		if len(rules) > maxRules {
-			return fmt.Errorf("group %d has %d rules and must have at most %d", g, len(rules), maxRules)
+			return fmt.Errorf("group %d must have at most %d rules, got %d", g, maxRules, len(rules))
 		}
 		for i := range rules {
 			if err := rules[i].check(); err != nil {
@@ -153,7 +153,7 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	case len(released) != len(users):
 		return fmt.Errorf("release of %d users must have one result per user, got %d", len(users), len(released))
 	case token == (Token{}):
-		return errors.New("release must have a message id")
+		return errors.New("release must name the message id")
 	}
 	return nil
 }

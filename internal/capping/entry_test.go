@@ -166,7 +166,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, capping.Log(nil).Check())
 	require.NoError(t, logOf(1, 1, 2).Check())
-	require.ErrorContains(t, logOf(1, 2)[:13].Check(), "13 bytes")
+	require.ErrorContains(t, logOf(1, 2)[:13].Check(), "multiple of 12 bytes, got 13")
 	backwards := append(append(capping.Log{}, logOf(2)...), logOf(1)...)
 	require.ErrorContains(t, backwards.Check(), "entry 1")
 }

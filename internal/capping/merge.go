@@ -56,12 +56,12 @@ func (m *Merge) Check(merged []Merged) error {
 			return fmt.Errorf("user %d: %w", m.Users[i], err)
 		}
 		if n := log.Len(); n > 0 && log.At(n-1) >= Never {
-			return fmt.Errorf("user %d: log entry has time %d and must be below %d", m.Users[i], log.At(n-1), Never)
+			return fmt.Errorf("user %d: log entry must have a time below %d, got %d", m.Users[i], Never, log.At(n-1))
 		}
 	}
 	for _, message := range m.Messages {
 		if message.ID == "" || len(message.Text()) > MaxMessageText {
-			return fmt.Errorf("message id has %d bytes and must have 1 to %d", len(message.Text()), MaxMessageText)
+			return fmt.Errorf("message id must have 1 to %d bytes, got %d", MaxMessageText, len(message.Text()))
 		}
 	}
 	return nil

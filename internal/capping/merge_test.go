@@ -180,17 +180,17 @@ func TestMalformedMerge(t *testing.T) {
 	require.ErrorContains(t, good().Check(nil), "merge of 1 users must have one log and one result per user, got 1 "+
 		"and 0")
 	for want, spoil := range map[string]func(m *capping.Merge){
-		"merge of 2 users must have one log": func(m *capping.Merge) { m.Users = append(m.Users, 8) },
-		"retention: must be":                 func(m *capping.Merge) { m.Retention = 0 },
-		"user 7: log has 25 bytes":           func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
-		"user 7: log entry 1 is earlier than": func(m *capping.Merge) {
+		"merge of 2 users must have one log":           func(m *capping.Merge) { m.Users = append(m.Users, 8) },
+		"retention: must be":                           func(m *capping.Merge) { m.Retention = 0 },
+		"user 7: log of sends must have a multiple of": func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
+		"entry 1 is earlier than the entry before": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: 2},
 				capping.Entry{At: 1})
 		},
-		"user 7: log entry has time 1099511627775": func(m *capping.Merge) {
+		"user 7: log entry must have a time below 1099511627775": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: capping.Never})
 		},
-		"message id has 0 bytes": func(m *capping.Merge) { m.Messages = []capping.Message{{}} },
+		"message id must have 1 to": func(m *capping.Merge) { m.Messages = []capping.Message{{}} },
 	} {
 		m := good()
 		spoil(m)

@@ -95,7 +95,7 @@ func (r Rate) Check() error {
 		return errors.New("users per second and burst must not be negative")
 	}
 	if r.UsersPerSecond == 0 && r.Burst > 0 {
-		return errors.New("a burst requires users per second")
+		return errors.New("burst: must be 0 if users per second is 0")
 	}
 	return nil
 }

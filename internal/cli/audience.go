@@ -21,8 +21,7 @@ type Narrowed struct {
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New(
-			"--sample and --salt: must be given together, with a salt that is not empty, " +
-				"so that the sample can be repeated")
+			"--sample and --salt: must be given together, because only a sample with a salt can be repeated")
 	}
 	a := &client.Audience{Expression: expression, Generation: n.Generation}
 	switch {
@@ -52,8 +51,7 @@ func (p *Percent) UnmarshalText(text []byte) error {
 	to, also := percentage(last)
 	if errors.Join(err, also) != nil || !(from >= 0 && from < to && to <= 100) {
 		return fmt.Errorf(
-			"must be a percentage above 0%% and up to 100%%, "+
-				"or a range with its lower end first such as 10%%-20%%, got %q", text)
+			"must be a percentage such as 20%%, or a range such as 10%%-20%%, between 0%% and 100%%, got %q", text)
 	}
 	*p = Percent{From: from, To: to}
 	return nil

@@ -57,8 +57,8 @@ func TestPercent(t *testing.T) {
 	}
 	for _, text := range []string{"", "%", "0", "0%", "-1%", "100.1%", "NaN", "ten", "10%%", "20%-10%", "10%-10%",
 		"10%-", "-", "-10%", "10%-101%", "NaN-10%", "10%-20%-30%", "+1-2"} {
-		require.ErrorContains(t, new(cli.Percent).UnmarshalText([]byte(text)), "must be a percentage above 0% "+
-			"and up to 100%",
+		require.ErrorContains(t, new(cli.Percent).UnmarshalText([]byte(text)), "must be a percentage such as 20%, "+
+			"or a range such as 10%-20%, between 0% and 100%",
 			text)
 	}
 }

@@ -77,7 +77,7 @@ func (f *foundIDs) take(part int, r *client.FilterResult) error {
 		err = f.takeTexts(&a, r)
 	}
 	if err != nil {
-		return fmt.Errorf("answer about part %d of the audience: %w", part, err)
+		return fmt.Errorf("decode the answer about part %d of the audience: %w", part, err)
 	}
 	f.answers, f.users = append(f.answers, a), f.users+a.len(f.scheme)
 	return nil
@@ -103,7 +103,7 @@ func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	var all []listed
 	for _, packed := range append(slices.Collect(maps.Values(r.DeniedPacked)), r.AllowedPacked, r.UnavailablePacked) {
 		if len(packed)%width != 0 {
-			return fmt.Errorf("packed ids must have %d bytes each, got %d bytes", width, len(packed))
+			return fmt.Errorf("packed ids: must have %d bytes each, got %d bytes together", width, len(packed))
 		}
 		for id := range slices.Chunk(packed, width) {
 			all = append(all, imaged(id))

@@ -79,7 +79,9 @@ func TestUsersOfAnAudienceAreListed(t *testing.T) {
 			position := slices.Collect(found.inOrder(list.all()))[33]
 			require.Equal(t, packed(all[33]), list.AppendPacked(nil, int(position)))
 			require.ErrorContains(t, found.take(3, &client.FilterResult{AllowedPacked: []byte{1}}),
-				"answer about part 3 of the audience: packed ids must have 16 bytes each, got 1 bytes")
+
+				"decode the answer about part 3 of the audience: "+
+					"packed ids: must have 16 bytes each, got 1 bytes together")
 		}
 		if kind == ids.Text {
 			require.ErrorContains(t, found.take(3, &client.FilterResult{AllowedIDs: []string{""}}), "is not a text id")

@@ -34,7 +34,8 @@ func (p *Place) generations(ctx context.Context, source string, want audit.IDs) 
 			return nil, err
 		}
 		if have := audit.IDsOf(g.Scheme); have != want {
-			return nil, terminal.Misuse(fmt.Errorf("generation %s has ids of the kind %s, but the audit has %s",
+			return nil, terminal.Misuse(fmt.Errorf(
+				"generation %s has ids of the kind %s, but the audit has ids of the kind %s",
 				g.Manifest.Generation, have, want))
 		}
 		return generation{Snapshot: g.Snapshot()}, nil

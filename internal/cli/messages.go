@@ -35,11 +35,11 @@ type MessagesCommand struct {
 func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
 		c.Sort != client.SortLastCall) {
-		return errors.New("--since, --until, --find, --channel, --min-asked, --sort and --cursor: apply to a list of " +
-			"messages and not to a single message")
+		return errors.New(
+			"--since, --until, --find, --channel, --min-asked, --sort, --cursor: must be unset with a message id")
 	}
 	if c.MessageID == "" && c.Title != nil {
-		return errors.New("--title: needs the id of a message")
+		return errors.New("--title: requires a message id")
 	}
 	if c.MinAsked < 0 {
 		return fmt.Errorf("--min-asked: must be 0 or more, got %d", c.MinAsked)

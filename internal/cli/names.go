@@ -58,8 +58,9 @@ func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument str
 		return 0, "", err
 	}
 	if at == nil {
-		return 0, "", terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s: set --segments or --config, whose "+
-			"location holds the key of the ids", want.Kind))
+		return 0, "",
+			terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s, whose key is in the segments location: "+
+				"set --segments or --config", want.Kind))
 	}
 	scheme, err := keyOf(ctx, at)
 	if err == nil {
@@ -99,7 +100,7 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 	if have == want {
 		return nil
 	}
-	return fmt.Errorf("%s has ids of the kind %s, but the audit has %s", at.Name(), have, want)
+	return fmt.Errorf("%s has ids of the kind %s, but the audit has ids of the kind %s", at.Name(), have, want)
 }
 
 // names returns the texts for users of an archive whose ids are not dense. Without a location these are images.

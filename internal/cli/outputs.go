@@ -51,8 +51,8 @@ func (o *Outputs) files() (list []output) {
 func (o *Outputs) CheckKind(kind ids.Kind) error {
 	for _, f := range o.files() {
 		if kind != ids.Dense && strings.HasSuffix(f.file, ".roaring") {
-			return fmt.Errorf("%s %s: a bitmap holds dense ids, but this deployment's ids are %s: name a file with "+
-				"another ending, such as .txt", f.flag, f.file, kind)
+			return fmt.Errorf("%s %s: a bitmap holds only dense ids, but this deployment has ids of the kind %s: "+
+				"name a file with another ending, such as .txt", f.flag, f.file, kind)
 		}
 	}
 	return nil
@@ -254,7 +254,7 @@ func (f output) check(audience string) error {
 		return fmt.Errorf("%s %w", f.flag, err)
 	}
 	if same(f.file, audience) {
-		return fmt.Errorf("%s %s: must not be the audience file, which it would overwrite", f.flag, f.file)
+		return fmt.Errorf("%s %s: must not be the audience file, which the command would overwrite", f.flag, f.file)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func (c *PacersCommand) Validate() error {
 	case c.Name == "" && (c.Forget || c.ofOne()):
 		return errors.New("--forget, --message-id and --key: require the name of a pacer")
 	case c.Forget && c.ofOne():
-		return errors.New("--forget: must not be combined with --message-id or --key, because it resets the pacer " +
-			"for all messages and keys")
+		return errors.New(
+			"--forget: must not be combined with --message-id or --key, because it resets all logs of the pacer")
 	}
 	return nil
 }
@@ -105,9 +105,10 @@ func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on 
 	state := &answer.Pacers[0]
 	switch {
 	case c.MessageID != "" && state.Per != api.PerMessage:
-		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s has no log for each message", c.Name))
+		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s must have a separate log for each message",
+			c.Name))
 	case c.Key != "" && state.Per != api.PerKey:
-		return terminal.Misuse(fmt.Errorf("--key: the pacer %s has no log for each key", c.Name))
+		return terminal.Misuse(fmt.Errorf("--key: the pacer %s must have a separate log for each key", c.Name))
 	}
 	return c.print(on, state)
 }

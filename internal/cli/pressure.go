@@ -57,9 +57,9 @@ func (c *PressureCommand) Validate() error {
 	case c.Max < 1 || c.Max > 1000:
 		return fmt.Errorf("--max: must be 1 to 1000, got %d", c.Max)
 	case c.Users != "" && c.Segment == "":
-		return errors.New("--users: set --segment to name the segment of the users")
+		return errors.New("--users: requires --segment, the segment of these users")
 	case c.Users == "" && (c.Segment != "" || c.Limit != ""):
-		return errors.New("--segment and --limit: set --users to name the file for the users")
+		return errors.New("--segment and --limit: require --users, the output file for user ids")
 	case c.CSV != "" && c.JSON:
 		return errors.New("--csv and --json: set only one of them")
 	}
@@ -91,8 +91,8 @@ func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	if len(answer.Faults) > 0 {
-		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("files of the audit could not be "+
-			"read: %s", strings.Join(answer.Faults, "; "))), "capper audit verify lists all damaged files")
+		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("audit files could not be read: %s",
+			strings.Join(answer.Faults, "; "))), "capper audit verify lists all damaged files")
 	}
 	return nil
 }
@@ -206,7 +206,8 @@ func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, un
 		return nil, err
 	}
 	if !ok {
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the audit has no calls in this time",
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf(
+			"%s: the audit has no calls in the requested time",
 			c.Audit))
 	}
 	policy, err := from.Policy(ctx, version)

@@ -140,7 +140,8 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 		return err
 	}
 	if have := audit.IDsOf(scheme); have != a.ids {
-		return terminal.Misuse(fmt.Errorf("the service at %s has ids of the kind %s, but the audit has %s",
+		return terminal.Misuse(fmt.Errorf(
+			"the service at %s has ids of the kind %s, but the audit has ids of the kind %s",
 			a.flags.URL, have, a.ids))
 	}
 	return nil
@@ -316,7 +317,7 @@ func parseImages(texts []string) (users []capping.UserID, err error) {
 	for _, text := range texts {
 		user, ok := parseImage(text)
 		if !ok {
-			return nil, fmt.Errorf("the service answered %q instead of an image", text)
+			return nil, fmt.Errorf("the service must return images of ids, got %q", text)
 		}
 		users = append(users, user)
 	}

@@ -102,7 +102,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if errors.As(err, &faults) {
 		faults.File = c.Limits
 		fmt.Fprintln(on.Out, faults)
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d faults: the limits are not valid",
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the limits are not valid: %d faults",
 			c.Limits,
 			len(faults.List)))
 	}

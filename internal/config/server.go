@@ -219,7 +219,7 @@ func Listeners(file string) (urls []string, err error) {
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil || port == "0" {
 			return nil, fmt.Errorf(
-				"%s: server: the port of %q is unknown, because the system chooses another one at each start",
+				"%s: server: address %q must have a fixed port, because the system would choose another at each start",
 				file, listen)
 		}
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -53,14 +53,14 @@ func Open(raw []byte) (*Dictionary, error) {
 	n := binary.LittleEndian.Uint32(raw[8:])
 	rowBits, width := shape(n)
 	if n == Unknown {
-		return nil, fmt.Errorf("dictionary: %d images exceed the limit of %d", n, uint32(Unknown)-1)
+		return nil, fmt.Errorf("dictionary: must have at most %d images of ids, got %d", uint32(Unknown)-1, n)
 	}
 	if got := binary.LittleEndian.Uint32(raw[12:]); got != uint32(rowBits) {
-		return nil, fmt.Errorf("dictionary: the file has %d row bits, and %d images need %d", got, n, rowBits)
+		return nil, fmt.Errorf("dictionary: the file has %d row bits, but %d images of ids need %d", got, n, rowBits)
 	}
 	at := headerBytes + int64(n)*int64(width)
 	if size := Size(n); size != int64(len(raw)) {
-		return nil, fmt.Errorf("dictionary: the file has %d bytes, and %d images need %d", len(raw), n, size)
+		return nil, fmt.Errorf("dictionary: the file has %d bytes, but %d images of ids need %d", len(raw), n, size)
 	}
 	d := &Dictionary{rests: raw[headerBytes:], index: raw[at:], count: n, shift: 64 - rowBits, width: width}
 	d.mask = ^uint64(0) >> rowBits
@@ -71,7 +71,7 @@ func Open(raw []byte) (*Dictionary, error) {
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
-		return errors.New("dictionary: the index must begin at 0 and end at the number of images")
+		return errors.New("dictionary: the index must begin at 0 and end at the number of images of ids")
 	}
 	var failures [2]error
 	var workers sync.WaitGroup
@@ -92,7 +92,7 @@ func (d *Dictionary) checkRows(row, end int) error {
 	for ; row < end; row++ {
 		last := d.start(row + 1)
 		if last < first || last > d.count {
-			return fmt.Errorf("dictionary: the index descends at row %d", row)
+			return fmt.Errorf("dictionary: the index must ascend, but descends at row %d", row)
 		}
 		if last > first {
 			at := int(first) * width
@@ -103,12 +103,12 @@ func (d *Dictionary) checkRows(row, end int) error {
 				rest := binary.LittleEndian.Uint64(d.rests[at:]) & all
 				bad |= rest & excess
 				if rest <= before {
-					return fmt.Errorf("dictionary: the images of row %d do not ascend", row)
+					return fmt.Errorf("dictionary: the images of ids in row %d must ascend", row)
 				}
 				before = rest
 			}
 			if bad != 0 {
-				return fmt.Errorf("dictionary: an image of row %d belongs to another row", row)
+				return fmt.Errorf("dictionary: an image of an id in row %d belongs to another row", row)
 			}
 		}
 		first = last

@@ -57,7 +57,7 @@ func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 // Add writes the rest of the next number.
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
-		return fmt.Errorf("rests: more than the announced %d rests", w.want)
+		return fmt.Errorf("rests of ids: more rests than the announced number %d", w.want)
 	}
 	w.n++
 	w.buffer = binary.LittleEndian.AppendUint64(w.buffer, rest)
@@ -76,7 +76,7 @@ func (w *RestWriter) flush() error {
 // Close writes what is left. It does not close the writer below.
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
-		return fmt.Errorf("rests: %d rests instead of the announced %d", w.n, w.want)
+		return fmt.Errorf("rests of ids: %d rests instead of the announced %d", w.n, w.want)
 	}
 	return w.flush()
 }
@@ -91,7 +91,7 @@ func OpenRests(raw []byte) (*Rests, error) {
 		return nil, fmt.Errorf("rests: %w", err)
 	}
 	if size := headerBytes + 8*int64(n); size != int64(len(raw)) {
-		return nil, fmt.Errorf("rests: the file has %d bytes, and %d rests need %d", len(raw), n, size)
+		return nil, fmt.Errorf("rests of ids: the file has %d bytes, but %d rests need %d", len(raw), n, size)
 	}
 	return &Rests{raw[headerBytes:]}, nil
 }
@@ -124,7 +124,7 @@ func (w *TextWriter) Add(text []byte) error {
 	case len(text) == 0 || len(text) > MaxText:
 		return fmt.Errorf("texts: a text must have 1 to %d bytes, got %d", MaxText, len(text))
 	case w.n == w.want:
-		return fmt.Errorf("texts: more than the announced %d texts", w.want)
+		return fmt.Errorf("texts: more texts than the announced number %d", w.want)
 	}
 	if w.n%textStride == 0 {
 		w.index = binary.LittleEndian.AppendUint64(w.index, w.at)
@@ -182,7 +182,7 @@ func OpenTexts(raw []byte) (*Texts, error) {
 	at := int64(headerBytes)
 	for number := range n {
 		if number%textStride == 0 && t.offset(number/textStride) != uint64(at) {
-			return nil, fmt.Errorf("texts: the index has no valid position for text %d", number)
+			return nil, fmt.Errorf("texts: the index has a wrong position for text %d", number)
 		}
 		if at < end {
 			at += 2 + int64(raw[at])
@@ -192,7 +192,7 @@ func OpenTexts(raw []byte) (*Texts, error) {
 		}
 	}
 	if at != end {
-		return nil, fmt.Errorf("texts: %d bytes follow the texts", end-at)
+		return nil, fmt.Errorf("texts: %d bytes follow the last text", end-at)
 	}
 	return t, nil
 }

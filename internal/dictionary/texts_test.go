@@ -130,7 +130,7 @@ func TestTextsThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, w.Add(make([]byte, MaxText+1)), "got 257")
 	require.ErrorContains(t, w.Close(), "0 texts instead of the announced 1")
 	require.NoError(t, w.Add(make([]byte, MaxText)))
-	require.ErrorContains(t, w.Add([]byte("b")), "more than the announced 1")
+	require.ErrorContains(t, w.Add([]byte("b")), "more texts than the announced number 1")
 }
 
 func FuzzOpenTexts(f *testing.F) {

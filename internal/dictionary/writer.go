@@ -22,7 +22,7 @@ type Writer struct {
 // NewWriter returns a writer of a dictionary with exactly n images. n must be below Unknown.
 func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	if n == Unknown {
-		return nil, fmt.Errorf("write dictionary: %d images exceed the limit of %d", n, uint32(Unknown)-1)
+		return nil, fmt.Errorf("write dictionary: must have at most %d images of ids, got %d", uint32(Unknown)-1, n)
 	}
 	rowBits, width := shape(n)
 	w := &Writer{to: bufio.NewWriterSize(to, 1<<20), shift: 64 - rowBits, width: width, most: n}
@@ -39,10 +39,10 @@ func (w *Writer) Add(images ...uint64) error {
 		case w.failed != nil:
 			return w.failed
 		case w.count > 0 && image <= w.last:
-			w.failed = fmt.Errorf("write dictionary: image %016x must be above %016x", image, w.last)
+			w.failed = fmt.Errorf("write dictionary: image %016x of an id must be above %016x", image, w.last)
 			return w.failed
 		case w.count == w.most:
-			w.failed = fmt.Errorf("write dictionary: more than %d images", w.most)
+			w.failed = fmt.Errorf("write dictionary: more images of ids than the announced number %d", w.most)
 			return w.failed
 		}
 		w.startRows(image >> w.shift)
@@ -64,7 +64,7 @@ func (w *Writer) startRows(row uint64) {
 // Close writes the index. Close returns an error if fewer images were added than the writer was made for.
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {
-		w.failed = fmt.Errorf("write dictionary: %d images, not %d", w.count, w.most)
+		w.failed = fmt.Errorf("write dictionary: %d images of ids instead of the announced %d", w.count, w.most)
 	}
 	if w.failed != nil {
 		return w.failed

@@ -74,7 +74,7 @@ func fileFields(raw []byte) (map[string]*string, error) {
 		return nil, fmt.Errorf("decode JSON: %w", noEOF(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("must be one JSON object with nothing behind it")
+		return nil, errors.New("must be one JSON object, but more text follows the object")
 	}
 	return fields, nil
 }
@@ -87,7 +87,7 @@ func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	}
 	name, _ := token.(string)
 	if name != "kind" && name != "key" {
-		return fmt.Errorf("%s: is not a field, the fields are kind and key", shown(name))
+		return fmt.Errorf("%s: must be one of the fields kind and key", shown(name))
 	}
 	if fields[name] != nil {
 		return fmt.Errorf("%s: must stand once", name)

@@ -142,8 +142,8 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	d := decoder{rest: raw, most: math.MaxUint32}
 	version := d.byte()
 	if d.err == nil && version != recordVersion && version != wideVersion {
-		return nil, fmt.Errorf("record of changes to a set has version %d, and this program reads the versions %d and "+
-			"%d", version, recordVersion, wideVersion)
+		return nil, fmt.Errorf("record of changes to a set: version must be %d or %d, got %d",
+			recordVersion, wideVersion, version)
 	}
 	if version == wideVersion {
 		d.most = math.MaxUint64
@@ -161,7 +161,8 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
-		d.err = fmt.Errorf("version %d has no user ids above %d", version, uint32(math.MaxUint32))
+		d.err = fmt.Errorf("version %d must only be used for records with user ids above %d",
+			version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("record of changes to a set: %w", d.err)
@@ -191,8 +192,7 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("freed instants of sets have version %d, and this program reads version %d", version,
-			recordVersion)
+		return nil, fmt.Errorf("times of removed changes to sets: version must be %d, got %d", recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {
 		name := d.text()
@@ -274,7 +274,7 @@ func (d *decoder) users() []capping.UserID {
 	for i := range users {
 		step := d.number()
 		if d.err == nil && (step > d.most-last || step == 0 && i > 0) {
-			d.err = fmt.Errorf("users do not ascend or exceed %d", d.most)
+			d.err = fmt.Errorf("users must ascend and be at most %d", d.most)
 			return nil
 		}
 		last += step

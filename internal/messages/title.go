@@ -12,8 +12,8 @@ import (
 const MaxTitle = 200
 
 // ErrNotRemembered is the error of Store.SetTitle for a message that the store would not count.
-var ErrNotRemembered = errors.New("the store does not count this message now, because too many messages with few " +
-	"users are new")
+var ErrNotRemembered = errors.New(
+	"the store does not count this message now, because too many new messages have few users")
 
 // CheckTitle returns the title without blanks at its ends, or an error when people could not read the title as it is
 // written. "" stands for no title.

@@ -146,10 +146,10 @@ func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	}
 	want := fmt.Sprintf("bytes %d-%d/%d", o.at, o.size-1, o.size)
 	if got := aws.ToString(out.ContentRange); got != want && (got != "" || o.at > 0) {
-		return fmt.Errorf("%w: Content-Range is %q and should be %q", errOtherRange, got, want)
+		return fmt.Errorf("%w: Content-Range is %q and must be %q", errOtherRange, got, want)
 	}
 	if got := contentLength(out.ContentLength); got != o.size-o.at {
-		return fmt.Errorf("%d bytes follow, but should be %d", got, o.size-o.at)
+		return fmt.Errorf("the S3 server must send the remaining %d bytes, got %d", o.size-o.at, got)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ const ProbeKey = "probe.json"
 // ErrNoConditions reports that the S3 server ignores conditional writes, which would let two
 // publishers overwrite each other.
 var ErrNoConditions = errors.New(
-	"this S3 server ignores conditional writes (If-Match, If-None-Match), " +
-		"so two publishers could overwrite each other: nothing was published")
+	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
+		"nothing was published, because two publishers could overwrite each other")
 
 // probe checks that the server honours conditions: the server must refuse to create an object that
 // exists, and to replace a different version of it.

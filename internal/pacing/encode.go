@@ -27,7 +27,7 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 // that cannot occur in a log.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
-		return nil, fmt.Errorf("runs have %d bytes, which is not a multiple of %d", len(data), RunSize)
+		return nil, fmt.Errorf("pacer log: the runs must have a multiple of %d bytes, got %d", RunSize, len(data))
 	}
 	l := &Log{Total: total}
 	for ; len(data) > 0; data = data[RunSize:] {

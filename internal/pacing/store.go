@@ -82,7 +82,7 @@ func (a *Ask) Remembers(granted int) bool {
 func (a *Ask) Check() error {
 	switch {
 	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
-		return fmt.Errorf("request has %d targets and must have 1 to %d", len(a.Targets), MaxPacers)
+		return fmt.Errorf("request for permits must have 1 to %d targets, got %d", MaxPacers, len(a.Targets))
 	case a.Permits < 0 || a.Permits > MaxPermits:
 		return fmt.Errorf("permits: must be from 0 to %d, got %d", MaxPermits, a.Permits)
 	case a.MaxWait < 0 || a.MaxWait > MaxWait:
@@ -102,12 +102,13 @@ func (a *Ask) Check() error {
 			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
 		}
 		if t.Group != a.Group() {
-			return fmt.Errorf("targets %s and %s are of two groups, %q and %q", a.Targets[0].Pacer, t.Pacer, a.Group(),
+			return fmt.Errorf("targets %s and %s must belong to one group, got %q and %q",
+				a.Targets[0].Pacer, t.Pacer, a.Group(),
 				t.Group)
 		}
 		if len(t.Limits) == 0 || len(t.Limits) > MaxLimits+1 {
-			return fmt.Errorf("request has %d limits for %s and must have 1 to %d",
-				len(t.Limits), t.Pacer, MaxLimits+1)
+			return fmt.Errorf("request for permits from pacer %s must have 1 to %d limits, got %d",
+				t.Pacer, MaxLimits+1, len(t.Limits))
 		}
 		for _, limit := range t.Limits {
 			if err := limit.Check(); err != nil {

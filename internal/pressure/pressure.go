@@ -99,7 +99,7 @@ type Read func(from capping.Instant) iter.Seq2[*audit.Record, error]
 // Run counts the records. Run runs in the caller's goroutine and ends with the context.
 func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 	if cfg.Policy == nil || cfg.Policies == nil || cfg.Until <= 0 {
-		return nil, errors.New("pressure: the policies and the end of the latest week must be set")
+		return nil, errors.New("pressure: Config.Policy, Config.Policies and Config.Until must be set")
 	}
 	if cfg.Weeks < 0 || cfg.Weeks > MaxWeeks {
 		return nil, fmt.Errorf("pressure: weeks must be 1 to %d, got %d", MaxWeeks, cfg.Weeks)
@@ -179,7 +179,7 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 // take counts the next record.
 func (e *engine) take(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("record %d of %s has an earlier time than a record that was read before", r.Sequence,
+		return fmt.Errorf("audit record %d of instance %s must not be earlier than the record before it", r.Sequence,
 			r.Instance)
 	}
 	if e.last = r.At; r.At >= e.Until {
@@ -230,7 +230,7 @@ func (e *engine) know(version string) error {
 	}
 	policy, err := e.Policies(version)
 	if err != nil {
-		return fmt.Errorf("limits of configuration %s: %w", version, err)
+		return fmt.Errorf("read the limits of configuration %s: %w", version, err)
 	}
 	e.policies[version] = policy
 	e.keep = max(e.keep, policy.Retention(e.Widen)+slackOfRetention)

@@ -58,7 +58,8 @@ func (a *Accepted) check() error {
 	case a.Removed > a.Before:
 		return fmt.Errorf("removed %d: must be at most the number in before, which is %d", a.Removed, a.Before)
 	case a.ToSHA256 == "" && a.Removed != a.Before:
-		return fmt.Errorf("removed %d: must be %d, all users in before, for a set that vanished", a.Removed, a.Before)
+		return fmt.Errorf("removed %d: must be %d, the number in before, for a set that no longer exists",
+			a.Removed, a.Before)
 	case a.At.IsZero():
 		return errors.New("at: must be set")
 	}
@@ -80,7 +81,7 @@ func (a *Accepted) checkName() error {
 
 func checkText(field, text string, most int) error {
 	if text == "" || len(text) > most || !utf8.ValidString(text) {
-		return fmt.Errorf("%s has %d bytes and must have 1 to %d bytes of UTF-8", field, len(text), most)
+		return fmt.Errorf("%s must be 1 to %d bytes of valid UTF-8, got %d", field, most, len(text))
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 
 func (m *Manifest) checkAccepted() error {
 	if len(m.Accepted) > MaxAccepted {
-		return fmt.Errorf("%d acceptances: at most %d are allowed", len(m.Accepted), MaxAccepted)
+		return fmt.Errorf("accepted: must have at most %d acceptances, got %d", MaxAccepted, len(m.Accepted))
 	}
 	for i := range m.Accepted {
 		if err := m.Accepted[i].check(); err != nil {

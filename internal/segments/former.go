@@ -73,7 +73,7 @@ func inUseBefore(now *Snapshot) *former {
 }
 
 // errOtherIDs is the reason why a generation is not compared: with another key, the same user has another image.
-var errOtherIDs = errors.New("its ids are of another kind or key")
+var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
 
 // SameIDs reports whether a user has the same image in both generations, because they have the same kind and key of
 // ids.
@@ -159,10 +159,11 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		return nil, errEmptyCache
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the cached generation of an earlier start: %w", err)
+		return nil, fmt.Errorf("read the generation that an earlier start cached: %w", err)
 	}
 	if !m.SameIDs(next.Manifest) {
-		return nil, fmt.Errorf("cached generation %s cannot be compared: %w", m.Generation, errOtherIDs)
+		return nil, fmt.Errorf("cached generation %s cannot be compared with the new one: %w",
+			m.Generation, errOtherIDs)
 	}
 	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache, scheme: next.Scheme,
 		dictionary: next.dictionaryOf(m, r.cache.at, r.cfg.Source),
@@ -193,7 +194,7 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 			return
 		}
 		if !m.SameIDs(next.Manifest) {
-			errs[i] = fmt.Errorf("generation %s cannot be compared: %w", m.Generation, errOtherIDs)
+			errs[i] = fmt.Errorf("generation %s cannot be compared with the new one: %w", m.Generation, errOtherIDs)
 			return
 		}
 		found[i] = &former{manifest: m, read: next.orRead(src), scheme: next.Scheme,
@@ -235,7 +236,8 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	}
 	before, err := c.was.load(ctx)
 	if err != nil {
-		return fmt.Errorf("generation %s overrules additions by calls, and %s cannot be read: %w", now.Generation(),
+		return fmt.Errorf("generation %s removes users whom calls added, but %s cannot be read for the comparison: %w",
+			now.Generation(),
 			c.against(), errors.Join(append(faults, err)...))
 	}
 	r.held.former = before

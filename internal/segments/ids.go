@@ -130,7 +130,7 @@ func (d *IDs) check() error {
 	case !checkRule.MatchString(d.Check):
 		return fmt.Errorf("check %q: must be 8 lower-case hex digits", d.Check)
 	case len(d.Dictionary) != 1:
-		return fmt.Errorf("dictionary has %d layers, and this program reads 1", len(d.Dictionary))
+		return fmt.Errorf("dictionary: must have 1 layer, got %d", len(d.Dictionary))
 	}
 	layer := &d.Dictionary[0]
 	switch {
@@ -301,15 +301,17 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
 	case s == nil:
-		return IDsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup or a "+
-			"service's cache, because another key finds no user again", m.Generation, m.IDs.Kind, IDsKey)
+		return IDsErrorf("generation %s has ids of the kind %s, but file %s with their key is missing: "+
+			"restore the file from a backup or a service's cache, because a new key finds no user again",
+			m.Generation, m.IDs.Kind, IDsKey)
 	case m.IDs == nil:
-		return IDsErrorf("generation %s has dense ids, but %s says %s", m.Generation, IDsKey, s.Kind())
+		return IDsErrorf("generation %s has dense ids, but %s names the kind %s", m.Generation, IDsKey, s.Kind())
 	case m.IDs.Kind != s.Kind().String():
-		return IDsErrorf("generation %s has ids of the kind %s, but %s says %s", m.Generation, m.IDs.Kind, IDsKey,
+		return IDsErrorf("generation %s has ids of the kind %s, but %s names the kind %s",
+			m.Generation, m.IDs.Kind, IDsKey,
 			s.Kind())
 	case m.IDs.Check != s.Check():
-		return IDsErrorf("generation %s was built with another key than that in %s: its check is %s instead of %s",
+		return IDsErrorf("generation %s was built with another key than the key in %s: the check is %s instead of %s",
 			m.Generation, IDsKey, m.IDs.Check, s.Check())
 	}
 	return nil
@@ -323,11 +325,12 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	}
 	switch is := now.IDs(); {
 	case kind != is.Kind().String():
-		return IDsErrorf("generation %s has ids of the kind %s, but the generation in use, %s, has %s", m.Generation,
+		return IDsErrorf("generation %s has ids of the kind %s, but the generation in use, %s, has the kind %s",
+			m.Generation,
 			kind, now.Generation(), is.Kind())
 	case check != is.Check():
-		return IDsErrorf("generation %s was built with another key than the generation in use, %s: its check is %s "+
-			"instead of %s", m.Generation, now.Generation(), check, is.Check())
+		return IDsErrorf("generation %s was built with another key than the generation in use, %s: "+
+			"the check is %s instead of %s", m.Generation, now.Generation(), check, is.Check())
 	}
 	return nil
 }

@@ -158,15 +158,15 @@ func TestOtherIDsAreRefused(t *testing.T) {
 	}{
 		"ids.json is missing": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Delete(t.Context(), segments.IDsKey))
-		}, "has ids of the kind uuid, but ids.json is missing"},
+		}, "has ids of the kind uuid, but file ids.json with their key is missing"},
 		"ids.json has another key": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.UUID, Key: segmentstest.Key(2)}.Encode()))
-		}, "was built with another key than that in ids.json"},
+		}, "was built with another key than the key in ids.json"},
 		"ids.json has another kind": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.Text, Key: segmentstest.Key(1)}.Encode()))
-		}, "has ids of the kind uuid, but ids.json says text"},
+		}, "has ids of the kind uuid, but ids.json names the kind text"},
 		"ids.json is damaged": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey, []byte(`{"kind": "uuid"}`)))
 		}, "ids.json: key: is missing"},

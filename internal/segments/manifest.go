@@ -223,19 +223,19 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
-		return nil, fmt.Errorf("manifest of generation %s: belongs to generation %q", generation, m.Generation)
+		return nil, fmt.Errorf("manifest of generation %s: names another generation, %q", generation, m.Generation)
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if is := m.name(); is != generation {
-		return nil, fmt.Errorf("manifest of generation %s: damaged: its content belongs to the name %s",
+		return nil, fmt.Errorf("manifest of generation %s: damaged: a manifest with this content must have the name %s",
 			generation, is)
 	}
 	if !bytes.Equal(raw, m.Encode()) {
 		return nil, fmt.Errorf(
-			"manifest of generation %s: damaged: "+
-				"its bytes differ from the published ones, though the content is equal", generation)
+			"manifest of generation %s: damaged: its bytes differ from the published ones with this content",
+			generation)
 	}
 	return &m, nil
 }
@@ -315,7 +315,7 @@ func (s *Segment) check() error {
 
 func (s *Set) check() error {
 	if !(s.MaxLoss >= 0 && s.MaxLoss < 100) || s.MaxLoss != 0 && !s.OnlyGrows {
-		return fmt.Errorf("max_loss %v: must be from 0 to below 100, and requires a set that only grows", s.MaxLoss)
+		return fmt.Errorf("max_loss %v: must be from 0 to below 100, and 0 for a set without only_grows", s.MaxLoss)
 	}
 	return s.checkBitmap()
 }

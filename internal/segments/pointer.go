@@ -32,7 +32,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	}
 	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') &&
 		bytes.ContainsRune(end, '\r') {
-		return p, fmt.Errorf("%s: damaged: a carriage return is among the tabs at its end", CurrentKey)
+		return p, fmt.Errorf("%s: damaged: must not have tabs and carriage returns together at the end", CurrentKey)
 	}
 	// The JSON decoder accepts repeated keys and keys in capitals; the comparison with the encoded
 	// form rejects them.

@@ -409,7 +409,8 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 // look reads the manifest of the live generation, or returns nil if that generation is in use. The
 // returned tag belongs to the current.json that was read, even if there is an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("source did not respond within %s",
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
+		"the segments location did not respond within %s",
 		lookTimeout))
 	defer cancel()
 	live, tag, err := ReadPointer(ctx, r.cfg.Source, r.tag)

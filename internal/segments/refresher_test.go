@@ -222,7 +222,7 @@ var faults = []struct {
 	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
 	{"manifest of another generation",
 		func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" },
-		"belongs to generation"},
+		"names another generation"},
 	{"no segments", func(m *segments.Manifest, _ [][]byte) { m.Segments = nil }, "no segments"},
 	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" },
 		`name "vip" is given twice`},

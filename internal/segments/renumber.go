@@ -16,7 +16,7 @@ import (
 // one.
 type Renumbering struct{ to []uint32 }
 
-var errTooManyNumbers = errors.New("two generations have more than 2^32 different ids together")
+var errTooManyNumbers = errors.New("two generations together must have at most 2^32 different ids")
 
 // NewRenumbering returns the numbers of the users of an earlier dictionary in a later one.
 func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {

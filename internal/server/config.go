@@ -120,8 +120,9 @@ func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	return func(name string) (*segments.Snapshot, error) {
 		s, err := pin(name)
 		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
-			return nil, fmt.Errorf("generation %s has ids of the kind %s with the check %q, but this "+
-				"deployment's are %s with the check %q", s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
+			return nil, fmt.Errorf("generation %s has ids of the kind %s with the check %q, "+
+				"but this deployment has ids of the kind %s with the check %q",
+				s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
 		}
 		return s, err
 	}

@@ -91,7 +91,7 @@ func TestTitlesThatAreRefused(t *testing.T) {
 		require.Less(t, n, 1000)
 		r := s.putTitle(messagePath(strings.Repeat("x", 1+n%100)+string(rune('a'+n/100))), `{"title": "a"}`)
 		if r.status != http.StatusOK {
-			requireRefused(t, r, http.StatusTooManyRequests, api.CodeRateLimited, badBody{message: "too many messages"})
+			requireRefused(t, r, http.StatusTooManyRequests, api.CodeRateLimited, badBody{message: "too many new"})
 			require.Equal(t, "1", r.header.Get("Retry-After"))
 			break
 		}

@@ -91,8 +91,8 @@ func (l Load) Validate() error {
 // checkIDs returns an error if the ids do not suffice for all users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
-		return fmt.Errorf("density: must be high enough for all users: %d users need at least %.4g, got %g", l.Users,
-			float64(l.Users)/MaxUsers, l.Density)
+		return fmt.Errorf("density: must be at least %.4g for %d users, got %g",
+			float64(l.Users)/MaxUsers, l.Users, l.Density)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ var _ io.Writer = (*File)(nil)
 // path itself must not be a directory.
 func CheckTarget(path string) error {
 	if path == "" {
-		return errors.New("the output file must not be empty")
+		return errors.New("the name of the output file must not be empty")
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: its directory: %w", path, cmp.Or(err, fs.ErrNotExist))

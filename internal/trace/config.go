@@ -73,7 +73,7 @@ func ParseEndpoint(text string) (string, error) {
 	case at.Port() != "" && !isPort(at.Port()):
 		return "", fmt.Errorf("must have a port from 1 to 65535, got %q", shown(text))
 	case at.RawQuery != "" || at.Fragment != "":
-		return "", errors.New("must end with the path: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
+		return "", errors.New("must end with the path, without ? or #: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
 	}
 	if at.Port() == "4317" {
 		return "", fmt.Errorf(
@@ -135,7 +135,8 @@ func checkHeaders() error {
 				!httpguts.ValidHeaderFieldValue(value) {
 				return fmt.Errorf(
 					"tracing: $%s: pair %d must be name=value with a percent-encoded value, "+
-						"such as Authorization=Bearer%%20…", variable, i+1)
+						"such as Authorization=Bearer%%20…",
+					variable, i+1)
 			}
 		}
 	}

@@ -53,7 +53,8 @@ const atOnce = 1 << 12
 // begin prepares the call for the next record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	if len(r.Groups) >= 1<<16 {
-		return fmt.Errorf("record %d of %s: unexpected number of groups: %d", r.Sequence, r.Instance, len(r.Groups))
+		return fmt.Errorf("audit record %d of instance %s has too many groups of users: %d",
+			r.Sequence, r.Instance, len(r.Groups))
 	}
 	c.engine, c.r, c.policy, c.token = e, r, policy, r.Message.Token()
 	c.counted = r.At >= e.cfg.Since && (e.cfg.Until == 0 || r.At < e.cfg.Until)

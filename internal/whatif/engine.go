@@ -108,7 +108,7 @@ type judging struct {
 
 func newEngine(cfg Config) (*engine, error) {
 	if cfg.Policies == nil || cfg.Generations == nil {
-		return nil, errors.New("what-if: policies and generations must be set")
+		return nil, errors.New("what-if: Config.Policies and Config.Generations must be set")
 	}
 	h := newHistories()
 	e := &engine{
@@ -133,7 +133,7 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 // replay replays the next record.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("record %d of %s: has time %s, earlier than a record of %s that was read before",
+		return fmt.Errorf("audit record %d of instance %s has the time %s, but an earlier record has the later time %s",
 			r.Sequence, r.Instance,
 			r.At.Time(), e.last.Time())
 	}
@@ -181,7 +181,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 	}
 	policy, err := e.cfg.Policies(version)
 	if err != nil {
-		return nil, fmt.Errorf("limits of configuration %s: %w", version, err)
+		return nil, fmt.Errorf("read the limits of configuration %s: %w", version, err)
 	}
 	p := &inForce{Policy: policy, judging: e.other}
 	if p.judging == nil {

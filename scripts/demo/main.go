@@ -168,7 +168,7 @@ func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) err
 	}
 	switch {
 	case wrong > 0 || s.Unavailable > 0 || len(s.Segments) != len(want.segments):
-		return fmt.Errorf("results of %d segments are wrong, and %d users are unavailable", wrong,
+		return fmt.Errorf("the results for %d segments are wrong, and %d users are unavailable", wrong,
 			s.Unavailable)
 	case s.Denied["daily"] != want.daily || s.Denied["suppressed"] != want.suppressed ||
 		s.Suppressed[suppressed] != want.suppressed:

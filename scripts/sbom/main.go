@@ -88,7 +88,7 @@ func run(args []string, out io.Writer) error {
 		add(modules, info, *version)
 	}
 	if len(modules) == 0 {
-		return fmt.Errorf("usage: name at least one program to describe")
+		return fmt.Errorf("usage: sbom needs at least one program to describe")
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

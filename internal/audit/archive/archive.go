@@ -63,7 +63,7 @@ func (a *Archive) Name() string { return a.at.Name() }
 func (a *Archive) Source() objects.Source { return a.at }
 
 // ErrNoPolicy reports that a location has no policy for a configuration version. It wraps objects.ErrNotFound.
-var ErrNoPolicy = fmt.Errorf("the audit does not contain this policy: %w", objects.ErrNotFound)
+var ErrNoPolicy = fmt.Errorf("the audit contains no policy for this configuration version: %w", objects.ErrNotFound)
 
 // Policy returns the policy that was in force under a configuration version. Policy returns ErrNoPolicy if the
 // location does not have that policy. Callers must not change the policy.
@@ -89,7 +89,7 @@ func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, 
 
 func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Policy, error) {
 	if !isVersion(version) {
-		return nil, fmt.Errorf("configuration version is empty")
+		return nil, fmt.Errorf("configuration version: must be letters, digits, '-' or '_', got %q", version)
 	}
 	raw, err := a.at.Read(ctx, audit.PolicyKey(version), objects.MaxDocumentBytes)
 	if err != nil {

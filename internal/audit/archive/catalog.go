@@ -149,24 +149,25 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	place, ok := parseIndexKey(key)
 	switch {
 	case !ok || place.instance != e.Instance || place.number != e.Number:
-		return nil, fmt.Errorf("index entry belongs to file %d of instance %q", e.Number, e.Instance)
+		return nil, fmt.Errorf("index entry names audit file %d of instance %q, but its key names another",
+			e.Number, e.Instance)
 	case e.Format != audit.Format && e.Format != audit.FormatImages:
 		return nil, fmt.Errorf("index entry has format %d, but this version of capper reads formats %d and %d",
 			e.Format, audit.Format, audit.FormatImages)
 	case !isRecordsKey(e.Key, e.SHA256):
-		return nil, fmt.Errorf("index entry names no audit file: %q", e.Key)
+		return nil, fmt.Errorf("index entry: key %q is not the key of an audit file", e.Key)
 	}
 	e.From, e.To = capping.InstantOf(e.First), capping.InstantOf(e.Last)
 	for _, text := range e.Messages {
 		var token capping.Token
 		if n, err := hex.Decode(token[:], []byte(text)); len(text) != 2*len(token) || err != nil || n != len(token) {
-			return nil, fmt.Errorf("message %q is not a valid token", text)
+			return nil, fmt.Errorf("index entry: message %q is not a valid token in hexadecimal digits", text)
 		}
 		e.tokens = append(e.tokens, token)
 	}
 	e.Messages = nil
 	if !slices.IsSortedFunc(e.tokens, compareTokens) {
-		return nil, errors.New("messages of an index entry are not sorted")
+		return nil, errors.New("index entry: the messages must be sorted")
 	}
 	return e, nil
 }

@@ -150,7 +150,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 		return err
 	}
 	if key := summary.IndexKey(); key != e.IndexKey {
-		return fmt.Errorf("%s: the index entry of this file should be %s", e.IndexKey, key)
+		return fmt.Errorf("index entry %s: must have the name %s", e.IndexKey, key)
 	}
 	if _, err := r.at.Put(ctx, entry.Key, raw); err != nil {
 		return fmt.Errorf("write %s: %w", entry.Key, err)

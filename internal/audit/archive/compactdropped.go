@@ -91,7 +91,7 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 		return err
 	}
 	if err := n.at.Overwrite(ctx, audit.DroppedKey(d.Instance), sealed); err != nil {
-		return fmt.Errorf("record which audit files are removed: %w", err)
+		return fmt.Errorf("write the list of removed audit files: %w", err)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 		err = j.writing.store(fmt.Sprintf("%d%s", number, erasureExtension), body)
 	}
 	if err != nil {
-		return fmt.Errorf("write an erasure to the audit: %w", errors.Join(atPlace, err))
+		return fmt.Errorf("record the erasure of a user in the audit: %w", errors.Join(atPlace, err))
 	}
 	j.deliverSoon()
 	return nil

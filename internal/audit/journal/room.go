@@ -33,7 +33,7 @@ const (
 )
 
 // errTaken reports that another process holds the lock of the directory.
-var errTaken = errors.New("directory is locked by another process")
+var errTaken = errors.New("another process uses the directory")
 
 // enter locks the room. With create set, it creates the room's directory first.
 func (r *room) enter(create bool) error {

@@ -27,7 +27,7 @@ func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 	case err != nil:
 		return nil, err
 	case !accepted:
-		return nil, fmt.Errorf("changes to sets cannot be read, so that somebody who objected could be unknown: %w: "+
+		return nil, fmt.Errorf("changes to sets cannot be read, so users who opted out could be unknown: %w: "+
 			"restore a backup; or, to continue without the unreadable changes, create the file %s", damage,
 			db.AcceptFile())
 	}
@@ -121,7 +121,7 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 		c.readAround(prefix)
 	}
 	if err := c.rewrite(nil); err != nil {
-		return nil, fmt.Errorf("write changes to sets again: %w", err)
+		return nil, fmt.Errorf("rewrite the changes to sets: %w", err)
 	}
 	if err := db.AcceptedLostChanges(); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (c *changeLog) mend(damage error) error {
 	if err := c.rewrite(c.pending); err != nil {
 		c.packing.stuck = true
 		c.db.NoteChangesDamaged(damage)
-		return fmt.Errorf("write damaged changes to sets again: %w", err)
+		return fmt.Errorf("rewrite the damaged changes to sets: %w", err)
 	}
 	c.db.NoteChangesDamaged(nil)
 	c.logger.Warn("damaged changes to sets were written again from memory", "error", damage.Error())

@@ -109,8 +109,8 @@ func TestInvalidChanges(t *testing.T) {
 	for says, b := range map[string]*live.Batch{
 		"set must have a name":     {Add: []capping.UserID{1}},
 		"must have users":          {Set: "opted-out"},
-		"2 follows 2":              {Set: "opted-out", Remove: []capping.UserID{1, 2, 2}},
-		"1 follows 5":              {Set: "opted-out", Forget: []capping.UserID{5, 1}},
+		"user 2 follows user 2":    {Set: "opted-out", Remove: []capping.UserID{1, 2, 2}},
+		"user 1 follows user 5":    {Set: "opted-out", Forget: []capping.UserID{5, 1}},
 		"must be from 0 to below ": {Set: "opted-out", At: capping.Never, Add: []capping.UserID{1}},
 	} {
 		stored, err := s.Change(t.Context(), b)

@@ -60,6 +60,6 @@ func TestClockAtStart(t *testing.T) {
 	config.ClockBound = 3 * year
 	used(t, at(2*year), "later")
 	config.ClockBound = day
-	refused(t, at(5*year), "would block their users", config.Path+".id")
+	refused(t, at(5*year), "would block users", config.Path+".id")
 	refused(t, at(0), "sends may have expired too early")
 }

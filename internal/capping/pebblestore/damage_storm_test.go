@@ -77,7 +77,7 @@ func testDamagedBlocks(t *testing.T, ids IDs) {
 	require.Less(t, time.Since(began), time.Minute, "each damaged log costs tens of milliseconds to look at")
 	health := s.Health(context.Background())
 	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, fmt.Sprintf("%d blocks of logs are damaged", s.db.Damage().Blocks))
+	require.Contains(t, health.Error, fmt.Sprintf("%d database blocks are damaged", s.db.Damage().Blocks))
 	_, err := s.Log(context.Background(), lost[0])
 	require.ErrorContains(t, err, "checksum mismatch")
 	sweepAll(t, s)

@@ -34,6 +34,6 @@ func TestDamagedFilter(t *testing.T) {
 	verdicts, err := filterAll(s, "m", users...)
 	require.NoError(t, err)
 	requireAll(t, capping.Replayed, verdicts)
-	require.Contains(t, s.Health(context.Background()).Error, "a filter of a database table is damaged")
+	require.Contains(t, s.Health(context.Background()).Error, "a Bloom filter of a database table is damaged")
 	require.NoError(t, s.Close())
 }

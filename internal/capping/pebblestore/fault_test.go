@@ -146,14 +146,14 @@ func TestDamagedLogs(t *testing.T) {
 		require.Equal(t, want, v.Outcome, "user %d", users[i])
 	}
 	_, err = s.Log(context.Background(), 11)
-	require.ErrorContains(t, err, "log has 11 bytes")
+	require.ErrorContains(t, err, "multiple of 12 bytes, got 11")
 	released := make([]capping.Released, len(users))
 	require.Error(t, s.Release(context.Background(), capping.Message{ID: "m"}.Token(), 0, users, released))
 	require.Equal(t, capping.ReleaseDone, released[0])
 	require.Equal(t, capping.ReleaseUnavailable, released[1])
 	health := s.Health(context.Background())
 	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, "4 logs cannot be read")
+	require.Contains(t, health.Error, "the logs of 4 users cannot be read")
 	for _, user := range users {
 		require.NoError(t, s.Erase(context.Background(), user))
 	}
@@ -267,7 +267,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	clock.Advance(-30 * 365 * 24 * time.Hour)
 	verdicts, err := filterAll(s, "m", 7)
-	require.ErrorContains(t, err, "the clock shows")
+	require.ErrorContains(t, err, "the clock must be between the years")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	require.NoError(t, s.Close())
 }

@@ -172,8 +172,8 @@ func TestOtherIDs(t *testing.T) {
 				continue
 			}
 			_, err := Open(t.Context(), Config{Path: config.Path, IDs: other})
-			require.ErrorContains(t, err, "ids in the store are "+ownText)
-			require.ErrorContains(t, err, "those of this configuration are "+text)
+			require.ErrorContains(t, err, "the store has ids of the kind "+ownText)
+			require.ErrorContains(t, err, "but the configuration has ids of the kind "+text)
 			require.Equal(t, files, contents(t, filepath.Dir(config.Path)))
 		}
 		// The format marker decides when the file beside the directory is gone.
@@ -256,7 +256,7 @@ func TestImagesInADenseStore(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
 	const image = 1<<32 + 7
-	const says = "user is 4294967303, but the largest user of this store for dense ids is 4294967295"
+	const says = "user id must be at most 4294967295 in a store for dense ids, got 4294967303"
 	_, err := filterAll(s, "m", 7, image)
 	require.ErrorContains(t, err, says)
 	require.ErrorContains(t, s.Release(t.Context(), capping.Message{ID: "m"}.Token(), 0, []capping.UserID{image},
@@ -302,7 +302,7 @@ func TestChangesOfImages(t *testing.T) {
 	require.Equal(t, &uuids, m.IDs)
 	require.Equal(t, 2, m.Version, "which older programs reject")
 	_, err = Open(t.Context(), Config{Path: restored.Path})
-	require.ErrorContains(t, err, "ids in the store are uuid (check 1a2b3c4d) according to the file")
+	require.ErrorContains(t, err, "says that the store has ids of the kind uuid (check 1a2b3c4d)")
 	s = reopen(t, restored)
 	require.Equal(t, want, changesOf(s))
 	verdicts, err := filterAll(s, "m", users...)

@@ -105,12 +105,11 @@ func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 
 func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
 	if len(value) <= 8 || len(value) > 8+capping.MaxMessageText {
-		return 0, m, fmt.Errorf("message value has %d bytes and must have 9 to %d",
-			len(value), 8+capping.MaxMessageText)
+		return 0, m, fmt.Errorf("message record must have 9 to %d bytes, got %d", 8+capping.MaxMessageText, len(value))
 	}
 	at := binary.BigEndian.Uint64(value)
 	if at > uint64(2*capping.Never) {
-		return 0, m, fmt.Errorf("message expires at %d and must expire at %d at the latest", at, 2*capping.Never)
+		return 0, m, fmt.Errorf("message record must expire at %d at the latest, got %d", 2*capping.Never, at)
 	}
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }
@@ -151,7 +150,7 @@ func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]m
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read campaigns of message %q: %w", message.ID, err)
+		return nil, fmt.Errorf("read the counts of message %q: %w", message.ID, err)
 	}
 	return found, nil
 }

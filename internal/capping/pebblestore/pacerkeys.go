@@ -33,7 +33,7 @@ func logKey(life uint32, pacer, message string) ([]byte, error) {
 // appendText appends the text's length (1) and the text to the key.
 func appendText(key []byte, text string) ([]byte, error) {
 	if len(text) > 255 {
-		return nil, fmt.Errorf("pacer name has %d bytes and must have at most 255", len(text))
+		return nil, fmt.Errorf("a pacer name, message id or key must have at most 255 bytes, got %d", len(text))
 	}
 	return append(append(key, byte(len(text))), text...), nil
 }

@@ -121,7 +121,7 @@ func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, err
 	var list []storedGroup
 	if value != nil {
 		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, fmt.Errorf("decode the counts of permit records by client: %w", err)
+			return nil, fmt.Errorf("decode the numbers of permit records of each client: %w", err)
 		}
 	}
 	groups := make(map[pacing.RecordGroup]int, len(list))

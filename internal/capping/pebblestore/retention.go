@@ -184,8 +184,8 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("retentions value has %d bytes; the length must be a multiple of %d, at most %d",
-			len(value), size, maxRetentions*size)
+		return nil, fmt.Errorf("list of retentions must have a multiple of %d bytes, at most %d, got %d",
+			size, maxRetentions*size, len(value))
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
@@ -194,8 +194,8 @@ func decodeRetentions(value []byte) (noted retentions, err error) {
 				r.millis, r.until, 2*capping.Never)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("retention of %d ms follows a retention of %d ms, but must be shorter",
-				r.millis, noted[n-1].millis)
+			return nil, fmt.Errorf("retention must be shorter than the one before, %d ms, got %d ms",
+				noted[n-1].millis, r.millis)
 		}
 		noted = append(noted, r)
 	}
@@ -212,7 +212,7 @@ func decodeRetention(value []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
-		return 0, fmt.Errorf("retention value %x: must be a positive number of 8 bytes", value)
+		return 0, fmt.Errorf("stored retention %x: must be a positive number of 8 bytes", value)
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }

@@ -112,7 +112,7 @@ func encodeSends(s messages.Sends) []byte {
 
 func decodeSends(value []byte) (messages.Sends, error) {
 	if len(value) != sendsSize || value[0] != sendsVersion {
-		return messages.Sends{}, fmt.Errorf("stored sends of a campaign %x: must have %d bytes and version %d",
+		return messages.Sends{}, fmt.Errorf("stored numbers of sends %x: must have %d bytes and version %d",
 			value, sendsSize,
 			sendsVersion)
 	}

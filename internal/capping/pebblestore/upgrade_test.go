@@ -106,7 +106,7 @@ func TestOtherFormats(t *testing.T) {
 		{database.MarkerKey, []byte("capper embedded store, format 2, something else"),
 			[]string{"something else", database.Marker(2)}},
 		{database.MarkerKey, []byte("another program's"), []string{"another program's", database.Marker(2)}},
-		{[]byte("\x00upgrade"), []byte{1}, []string{"upgrade value"}},
+		{[]byte("\x00upgrade"), []byte{1}, []string{"upgrade record"}},
 	} {
 		dir := t.TempDir()
 		s := reopen(t, Config{Path: dir})

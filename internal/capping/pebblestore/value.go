@@ -31,18 +31,18 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	if len(value)%capping.EntrySize == logHeader {
 		log, version = log[logHeader:], int(value[0])
 		if version != logVersion {
-			return nil, version, fmt.Errorf("log has format %d and must have format %d", version, logVersion)
+			return nil, version, fmt.Errorf("log of sends must have the format %d, got %d", logVersion, version)
 		}
 	}
 	if len(log) == 0 || len(log) > maxLogSize {
-		return nil, version, fmt.Errorf("log has %d bytes and must have %d to %d",
-			len(log), capping.EntrySize, maxLogSize)
+		return nil, version, fmt.Errorf("log of sends must have %d to %d bytes, got %d",
+			capping.EntrySize, maxLogSize, len(log))
 	}
 	if err := log.Check(); err != nil {
 		return nil, version, err
 	}
 	if last := log.At(log.Len() - 1); last >= capping.Never {
-		return nil, version, fmt.Errorf("log entry has time %d and must be below %d", last, capping.Never)
+		return nil, version, fmt.Errorf("log entry of a send must have a time below %d, got %d", capping.Never, last)
 	}
 	return log, version, nil
 }

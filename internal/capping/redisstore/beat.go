@@ -114,7 +114,7 @@ func (f *fleet) silence() error {
 	if m == nil || time.Since(m.since) < tellMissed {
 		return nil
 	}
-	return fmt.Errorf("the state shared by instances (keys %s:…) has not been renewed since %s: %w",
+	return fmt.Errorf("the records that instances share in Redis (keys %s:*) were not renewed since %s: %w",
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
@@ -179,13 +179,12 @@ var madeSentence = map[string]string{
 	"mended":  "the records of the store were created again after an operator accepted a loss",
 }
 
-var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL: recorded sends are lost: restart " +
-	"capper to create the store again from the remaining data (store.redis.create: true)")
+var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL, so recorded sends are lost: " +
+	"restart capper to create the store again from the remaining data (store.redis.create: true)")
 
 func channelError(r []string) error {
-	return fmt.Errorf("channels.%s: is %s here, but in stored sends %s has number %s: numbers of channels must not "+
-		"be reused: give a new channel a number that was never used", r[0], r[1], r[2],
-		r[3])
+	return fmt.Errorf("channels.%s: has the number %s here, but in stored sends channel %s has the number %s: "+
+		"give a new channel a number that was never used", r[0], r[1], r[2], r[3])
 }
 
 // runBeat runs beat.lua and returns its decoded reply.

@@ -131,7 +131,7 @@ func (i IDs) validate() error {
 		}
 	}
 	if !i.isDense() && i.Check == "" {
-		return fmt.Errorf("ids: the kind %s needs the check text of its key", i.Kind)
+		return fmt.Errorf("ids: check must be set for ids of the kind %s", i.Kind)
 	}
 	return nil
 }
@@ -161,8 +161,9 @@ func (c *Config) validate() error {
 		faults = append(faults, errors.New("addrs: must contain at least one host:port"))
 	}
 	if c.Username != "" && c.Password == "" && c.Credentials == nil {
-		faults = append(faults, fmt.Errorf("username: %q has no password, and Redis would use the user default "+
-			"instead: set a password (any text if the user needs none)", c.Username))
+		faults = append(faults, fmt.Errorf(
+			"username: %q has no password, so Redis would use the user default instead: "+
+				"set a password (any text if the user needs none)", c.Username))
 	}
 	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
 		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to %v, got %v", MaxClockSkew, c.ClockSkew))

@@ -31,9 +31,8 @@ type bounded struct {
 // Read reads from the connection until the bound is reached.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, fmt.Errorf("server %s sent a response of %d bytes, longer than any Redis response: another "+
-			"service may listen there", b.addr,
-			mostAnswered)
+		return 0, fmt.Errorf("server %s sent a response of %d bytes, longer than any Redis response: "+
+			"another service may listen there", b.addr, mostAnswered)
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n

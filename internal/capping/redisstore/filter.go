@@ -121,8 +121,8 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 
 var (
 	errCorrupt   = errors.New("the stored log of the user has an incomplete entry: erase the user to repair it")
-	errWrongType = errors.New("the Redis key of a bucket is not a hash: another program writes to the keys of " +
-		"capper; find the program and move its key away")
+	errWrongType = errors.New("the Redis key of a bucket of users must be a hash, but another program wrote it: " +
+		"find the program and move its key away")
 )
 
 // prepare encodes the part of the arguments that all commands of the batch share.

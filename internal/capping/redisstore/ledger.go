@@ -92,11 +92,11 @@ func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.Accept
 	defer f.mu.Unlock()
 	defer f.told()
 	if _, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow()); err != nil {
-		return nil, fmt.Errorf("read the records of unsafe servers: %w", err)
+		return nil, fmt.Errorf("read the records about unsafe servers: %w", err)
 	}
 	mend := func() error {
 		for p, err := range f.beginRestoration(ctx, f.withUsers(f.top.AllBroken())) {
-			return fmt.Errorf("restore the changes of sets of partition %d: %w", p, err)
+			return fmt.Errorf("restore the changes of sets in partition %d: %w", p, err)
 		}
 		return f.mendRecords(ctx)
 	}

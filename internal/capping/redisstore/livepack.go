@@ -120,7 +120,7 @@ func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.I
 			return err
 		}
 	}
-	return errors.New("another instance packs the same changes")
+	return errors.New("another instance packs the same changes of sets")
 }
 
 func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]capping.Instant) (done bool, err error) {

@@ -231,7 +231,7 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("partition %d gets changes faster than they can be read", p)
+	return fmt.Errorf("partition %d receives changes of sets faster than this instance can read them", p)
 }
 
 // renewOnce reads the log after the version asked, which is the known one, or the whole log. done is false when the log

@@ -153,7 +153,7 @@ func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at 
 }
 
 var (
-	errPacerWrongType = errors.New("the Redis key of a pacer is not a string: another program writes to the keys of " +
-		"capper; find the program and move its key away")
+	errPacerWrongType = errors.New("the Redis key of a pacer must be a string, but another program wrote it: " +
+		"find the program and move its key away")
 	errPacerCorrupt = errors.New("the stored log of a pacer is not valid: reset the pacer")
 )

@@ -251,8 +251,9 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), key, "no hash", time.Hour).Err())
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "the state shared by instances (keys "+s.marker.Key+
-			":…) has not been renewed since") &&
+		return h.State == "degraded" && strings.Contains(h.Error,
+			"the records that instances share in Redis (keys "+s.marker.Key+
+				":*) were not renewed since") &&
 			strings.Contains(h.Error, "WRONGTYPE")
 	}, testkit.Patience, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())

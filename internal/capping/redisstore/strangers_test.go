@@ -34,7 +34,7 @@ func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 		"two masters": {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] +
 			": is a separate master"},
 		"a server and a cluster": {[]string{one.Addrs[0], clusters[0].Addrs[1]},
-			"must be of one kind: one is a cluster node and the other is not"},
+			"must both be cluster nodes or both be single servers"},
 		"nodes of two clusters": {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]},
 			"must be nodes of one cluster, but belong to different clusters"},
 		"an address that is none": {[]string{"127.0.0.1:1"}, "redis 127.0.0.1:1: dial tcp"},

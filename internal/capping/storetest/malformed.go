@@ -13,16 +13,14 @@ import (
 // malformations lists the errors of a batch that every store must reject. The key is part of the
 // expected error, and the function damages a valid batch.
 var malformations = map[string]func(b *capping.Batch){
-	"verdict per user, got 0 and 3":             func(b *capping.Batch) { b.Groups = nil },
-	"verdict per user, got 4 and 3":             func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
-	"batch of 2 users must have one group":      func(b *capping.Batch) { b.Users = b.Users[:2] },
-	"batch has 0 groups of rules and must have": func(b *capping.Batch) { b.Rules = nil },
-	"batch has 257 groups of " +
-		"rules": func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
-	"group 1 does not exist: the batch has rules for 1 groups":   func(b *capping.Batch) { b.Groups[2] = 1 },
-	"group 255 does not exist: the batch has rules for 1 groups": func(b *capping.Batch) { b.Groups[0] = 255 },
-	"group 0 has 256 rules and must " +
-		"have": func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
+	"verdict per user, got 0 and 3":          func(b *capping.Batch) { b.Groups = nil },
+	"verdict per user, got 4 and 3":          func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"batch of 2 users must have one group":   func(b *capping.Batch) { b.Users = b.Users[:2] },
+	"groups of rules, got 0":                 func(b *capping.Batch) { b.Rules = nil },
+	"groups of rules, got 257":               func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
+	"belongs to group 1 of rules, but the":   func(b *capping.Batch) { b.Groups[2] = 1 },
+	"belongs to group 255 of rules, but the": func(b *capping.Batch) { b.Groups[0] = 255 },
+	"must have at most 255 rules, got 256":   func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
 	"group 0: rule 0: max: must be 0 to " +
 		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
 	"max: must be 0 to 1000, got -1":          func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
@@ -41,9 +39,9 @@ var malformations = map[string]func(b *capping.Batch){
 		b.Message, b.Token = capping.Message{},
 			capping.Token{}
 	},
-	"records sends must have the current time": func(b *capping.Batch) { b.At = 1 },
-	"batch time is -1":                         func(b *capping.Batch) { b.Record, b.At = false, -1 },
-	"not between the years 2024 and 2058":      func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
+	"records sends must use the current time": func(b *capping.Batch) { b.At = 1 },
+	"between the years 2024 and 2058, got -1": func(b *capping.Batch) { b.Record, b.At = false, -1 },
+	"between the years 2024 and 2058, got 1":  func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
 // manyRules returns the first rule of b repeated before times, followed by one shadow rule.
@@ -83,7 +81,7 @@ func malformedRelease(f *fixture) {
 	}{
 		"release of 3 users must have one result per user, got 0": {capping.Message{ID: message}.Token(), 0},
 		"release of 3 users must have one result per user, got 4": {capping.Message{ID: message}.Token(), 4},
-		"release must have a message id":                          {capping.Token{}, 3},
+		"release must name the message id":                        {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

@@ -59,7 +59,7 @@ func (w *work) checkFinishing(dir string) error {
 		return nil
 	case begun != dir:
 		return terminal.Hinted(fmt.Errorf(
-			"the last pass of the migration was started with the directory %s, not with %s",
+			"--finish: must name directory %s, with which the last pass of the migration began, got %s",
 			begun, dir), "add --finish "+
 			begun)
 	case exists(dir):
@@ -74,7 +74,8 @@ func (w *work) checkFinishing(dir string) error {
 // takeAway renames the store's directory, after it has checked that the store is the right one and not open.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
-		return fmt.Errorf("directory %s already exists, and %s must be renamed to it: move the existing directory away",
+		return fmt.Errorf(
+			"directory %s must not exist, because the migration renames %s to it: move the existing directory away",
 			to, dir)
 	}
 	if _, err := w.openKnown(dir); err != nil {

@@ -125,7 +125,8 @@ func (c *ImportCommand) ask(
 		return err
 	}
 	if c.IDs != "" && c.IDs != scheme.Kind().String() {
-		return terminal.Misuse(fmt.Errorf("--ids: this deployment's ids are %s, not %s", scheme.Kind(), c.IDs))
+		return terminal.Misuse(fmt.Errorf("--ids: must be %s, the kind of ids of this deployment, got %s",
+			scheme.Kind(), c.IDs))
 	}
 	o.Scheme = scheme
 	limits, err := service.Limits(ctx)
@@ -263,7 +264,7 @@ func (r *report) nothing() error {
 	case len(r.Files) == 1:
 		return fmt.Errorf("%s: the file contains no send", r.Files[0])
 	}
-	return fmt.Errorf("none of %d files contains a send, such as %s", len(r.Files), r.Files[0])
+	return fmt.Errorf("none of the %d files, such as %s, contains a send", len(r.Files), r.Files[0])
 }
 
 // expand returns the files that the arguments name.

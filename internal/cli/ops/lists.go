@@ -38,7 +38,7 @@ func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 		return n, fmt.Errorf("copy the changes to sets: %w", err)
 	}
 	if err := to.Renew(ctx, nil); err != nil {
-		return n, fmt.Errorf("read the changes to sets back: %w", err)
+		return n, fmt.Errorf("read the copied changes to sets: %w", err)
 	}
 	for _, r := range records {
 		if missing := to.Lists().Superseded(r); missing > 0 {

@@ -54,7 +54,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	}
 	if cfg.Store.Kind != config.Redis {
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
-			"%s: store.kind: must be redis, got %s: --config names the configuration to use after the migration",
+			"%s: store.kind: must be redis, got %s: --config must name the configuration for after the migration",
 			c.Config, cfg.Store.Kind))
 	}
 	work, err := openWork(c.Work, c.Finish != "")
@@ -205,7 +205,7 @@ func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, c
 // otherIDs returns the error for a configuration whose ids are not those of the store.
 func (c *MigrateCommand) otherIDs(found, kind string) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
-		"%s: %s, but the ids of the embedded store are %s: a migration keeps the kind and the key of the ids",
+		"%s: %s, but the embedded store has ids of the kind %s: a migration keeps the kind and the key of ids",
 		c.Config, found, kind))
 }
 
@@ -229,7 +229,7 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 	}
 	if !known && !target.Made() {
 		return nil, errors.Join(terminal.Hinted(errors.New(
-			"the target already contains a store: a migration needs an empty Redis"),
+			"this Redis already contains a store: a migration needs an empty Redis"),
 			"if the store belongs to this migration, use the same --work; otherwise use another Redis, or empty "+
 				"this one if its data is not needed"), target.Close())
 	}
@@ -251,7 +251,7 @@ func alone(ctx context.Context, target *redisstore.Store) error {
 		}
 		if time.Since(started) > ghost {
 			return terminal.Hinted(fmt.Errorf(
-				"%d other instances use this Redis: no service may use it until the migration has ended",
+				"%d other instances use this Redis: no service may use this Redis during the migration",
 				fleet.Instances-1),
 				"stop these instances, empty Redis, and start again with another --work")
 		}

@@ -167,7 +167,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	if err := b.pass.Target.Merge(ctx, m, make([]capping.Merged, len(m.Users))); err != nil {
-		return fmt.Errorf("merge the logs of %s to %s: %w", b.pass.name(m.Users[0]),
+		return fmt.Errorf("write the logs of %s to %s into Redis: %w", b.pass.name(m.Users[0]),
 			b.pass.name(m.Users[len(m.Users)-1]), err)
 	}
 	return nil
@@ -189,7 +189,7 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 // ErrDiffers reports that the target has a send that no source ever had, or that it lost a send of this pass. Another
 // writer must be active.
 var ErrDiffers = errors.New(
-	"the target has a log that differs from every copied version: does a service already use this Redis?")
+	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
 // verify reads a user's log back. If the log is that of an earlier copy, verify replaces it.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {

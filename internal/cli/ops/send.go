@@ -277,5 +277,5 @@ func unless(shared, own string) string {
 
 // lost returns the error for an import after which n sends were missing.
 func lost(n int) error {
-	return fmt.Errorf("%d sends were missing after the import and have been added now", n)
+	return fmt.Errorf("%d sends were missing after the import, and capper added them again", n)
 }

@@ -37,7 +37,7 @@ func readState(dir string) (s state, err error) {
 		err = json.Unmarshal(content, &s)
 	}
 	if err != nil {
-		return s, fmt.Errorf("read the state of earlier passes: %s: %w", filepath.Join(dir, stateFile), err)
+		return s, fmt.Errorf("read the state of earlier migration passes: %s: %w", filepath.Join(dir, stateFile), err)
 	}
 	return s, nil
 }
@@ -50,7 +50,8 @@ func (s *state) write(dir string) error {
 
 // errAnother returns the error for a store that is not the store of this migration.
 func (s *state) errAnother(what string) error {
-	return terminal.Hinted(fmt.Errorf("directory %s holds a different store from the one that earlier passes copied",
+	return terminal.Hinted(fmt.Errorf(
+		"directory %s must hold the store that earlier migration passes copied, but holds another one",
 		what),
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }

@@ -40,7 +40,7 @@ func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 		}
 	}
 	if stdins > 1 {
-		return nil, fmt.Errorf("standard input is named %d times but can be read only once", stdins)
+		return nil, fmt.Errorf("standard input is named %d times, but a program can read it only once", stdins)
 	}
 	return files, nil
 }

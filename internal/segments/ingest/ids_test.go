@@ -224,7 +224,8 @@ func TestEveryFormatTakesIDs(t *testing.T) {
 		for _, kind := range []ids.Kind{ids.Uint64, ids.UUID, ids.Text} {
 			if !covered[shown{kind, r.format}] {
 				_, err := runOne(t, kind, e.name, string(e.content))
-				require.ErrorContains(t, err, "holds dense ids", "no case has ids of the kind %s in %s", kind, r.format)
+				require.ErrorContains(t, err,
+					"holds only dense ids", "no case has ids of the kind %s in %s", kind, r.format)
 			}
 		}
 	}
@@ -293,7 +294,7 @@ func TestBadRowsOfIDsAreNamed(t *testing.T) {
 		"uuid bytes as int": {ids.Uint64, "x.parquet",
 			parquetOf(t, []uuidRow{{raw}}), "ids of the kind uint64 must be 32-bit or 64-bit"},
 		"a bitmap": {ids.UUID, "x.roaring",
-			string(bitmap.Of(1).Bytes()), "a bitmap holds dense ids, but the ids of the location are uuid"},
+			string(bitmap.Of(1).Bytes()), "a bitmap holds only dense ids, but the location has ids of the kind uuid"},
 		"names before texts":   {ids.Text, "x.csv", "name,email\nAlice,a@x.com\n", unknownColumn},
 		"texts before names":   {ids.Text, "x.csv", "email,name\na@x.com,Alice\n", unknownColumn},
 		"one column of texts":  {ids.Text, "x.csv", "email\na@x.com\n", unknownColumn},

@@ -49,7 +49,7 @@ func (d *imageLists) newSink() (sink, format.Names) {
 }
 
 func (d *imageLists) addBitmap(*bitmap.Bitmap) error {
-	return fmt.Errorf("a bitmap holds dense ids, but the ids of the location are %s", d.scheme.Kind())
+	return fmt.Errorf("a bitmap holds only dense ids, but the location has ids of the kind %s", d.scheme.Kind())
 }
 
 type imageSink struct {

@@ -78,7 +78,7 @@ func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
 			return errors.New(
-				"segments are missing: publishing sets alone would put every user under the default limits; " +
+				"segments are missing: with only sets, every user would have the default limits: " +
 					"publish the sets together with the segments")
 		}
 		return errors.New("nothing to build: give at least one segment or table")
@@ -90,11 +90,11 @@ func (p *Plan) check() error {
 				"set --precedence NAME,…, or segments in the build file"))
 	}
 	if len(p.Segments) > segments.MaxSegments {
-		faults = append(faults, fmt.Errorf("%d segments: at most %d are allowed", len(p.Segments),
-			segments.MaxSegments))
+		faults = append(faults, fmt.Errorf("a generation must have at most %d segments, got %d",
+			segments.MaxSegments, len(p.Segments)))
 	}
 	if n := len(p.published()); n > segments.MaxSets {
-		faults = append(faults, fmt.Errorf("%d sets to publish: at most %d are allowed", n, segments.MaxSets))
+		faults = append(faults, fmt.Errorf("a generation must have at most %d sets, got %d", segments.MaxSets, n))
 	}
 	for i, t := range p.SetTables {
 		faults = append(faults, checkPrefix(t.Prefix))

@@ -147,7 +147,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		require.Error(t, err, "%q", bad)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", []byte("1,2\n")), Quote: mark(t, ",")})
-	require.ErrorContains(t, err, `the delimiter ',' must differ from quote and escape`)
+	require.ErrorContains(t, err, `the delimiter ',' must differ from the quote and the escape character`)
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte("\"1\"\tx\n2\ty\n"))})
 	require.ErrorContains(t, err, "the file is read without quotes")
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte(strings.Repeat("1\tC:\\\n", 20_000)))})

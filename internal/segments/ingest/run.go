@@ -249,8 +249,8 @@ func (b *builder) readSetTables(ctx context.Context) error {
 		return nil
 	}
 	if n := len(b.plan.published()); n > segments.MaxSets {
-		return &PlanError{fmt.Errorf("%d sets to publish, including sets of tables: at most %d are allowed", n,
-			segments.MaxSets)}
+		return &PlanError{fmt.Errorf("a generation must have at most %d sets, including the sets of tables, got %d",
+			segments.MaxSets, n)}
 	}
 	return nil
 }

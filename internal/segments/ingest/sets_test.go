@@ -87,7 +87,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		many = append(many, set(fmt.Sprintf("g/%d", i)))
 	}
 	for want, p := range map[string]*Plan{
-		"publishing sets alone": {Sets: []Definition{set("a")}},
+		"with only sets": {Sets: []Definition{set("a")}},
 		`"Mars": must be a time zone`: {Segments: []Definition{vip},
 			Sets: []Definition{set("tz/Mars")}},
 		`set name "default": is reserved`: {Segments: []Definition{vip},
@@ -96,7 +96,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 			Sets: []Definition{set("vip")}},
 		`segment or set "a" is given twice`: {Segments: []Definition{vip},
 			Sets: []Definition{set("a"), set("a")}},
-		"4097 sets to publish: at most 4096 are allowed": {Segments: []Definition{vip}, Sets: many},
+		"a generation must have at most 4096 sets, got 4097": {Segments: []Definition{vip}, Sets: many},
 		`segment or set "a": must have inputs or a union`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
 		`segment name "country/sg": must be`: {Segments: []Definition{vip},
@@ -141,5 +141,5 @@ func TestTooManySetsOfATable(t *testing.T) {
 		func(a, b publish.Set) int { return strings.Compare(a.Name, b.Name) }))
 	p.Sets = []Definition{{Name: "one-more", Publish: true, Inputs: vip.Inputs}}
 	_, err = Run(t.Context(), p, Config{}, quiet)
-	require.ErrorContains(t, err, "4097 sets to publish, including sets of tables: at most 4096 are allowed")
+	require.ErrorContains(t, err, "at most 4096 sets, including the sets of tables, got 4097")
 }

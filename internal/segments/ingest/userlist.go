@@ -45,7 +45,7 @@ func (l *UserList) isTable() bool { return false }
 func (l *UserList) newSink() (sink, format.Names) { return &listSink{list: l}, nil }
 
 func (l *UserList) addBitmap(*bitmap.Bitmap) error {
-	return fmt.Errorf("a bitmap holds dense ids, but this deployment's ids are %s", l.scheme.Kind())
+	return fmt.Errorf("a bitmap holds only dense ids, but this deployment has ids of the kind %s", l.scheme.Kind())
 }
 
 // listSink collects the ids of one worker.

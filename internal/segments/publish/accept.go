@@ -59,8 +59,8 @@ func NewAcceptance(name, change, reason string) (*acceptance, error) {
 	return a, a.parseChange()
 }
 
-var errChange = errors.New("must be a share of users, such as -57% (leave), +57% (join) or \"-57% +3%\" (both), a " +
-	"number of users, such as -90, or one of the words vanishes and empties")
+var errChange = errors.New("must be a share of users, such as -57% (leave), +57% (join) or \"-57% +3%\" (both), " +
+	"a number of users, such as -90, or one of the words vanishes and empties")
 
 func (a *acceptance) parseChange() error {
 	if a.Change == Vanishes || a.Change == empties {

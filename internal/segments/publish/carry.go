@@ -47,7 +47,8 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
 		if len(back)+len(keep) > 0 {
-			return nil, fmt.Errorf("sets can be named only if the live generation can be read")
+			return nil, fmt.Errorf(
+				"--also-roll-back and --keep-set: must be unset, because the live generation cannot be read")
 		}
 		return p, nil
 	}

@@ -57,7 +57,7 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 			continue
 		}
 		if l.Manifest == nil {
-			return nil, fmt.Errorf("generation %s must be kept, but its bitmaps are unknown: %s", l.Generation,
+			return nil, fmt.Errorf("gc must keep generation %s, but cannot read which files it uses: %s", l.Generation,
 				l.Fault)
 		}
 		if l.Live {

@@ -17,7 +17,8 @@ func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
 	}
-	return segments.IDsErrorf("this location's ids are %s: %s takes only dense ids so far", is.Kind, operation)
+	return segments.IDsErrorf("this location has ids of the kind %s, but %s supports only dense ids",
+		is.Kind, operation)
 }
 
 // LocationIDs describes the ids of a location.
@@ -56,7 +57,8 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	m, err := newestManifest(ctx, at)
 	switch {
 	case err != nil && !found:
-		return nil, segments.IDsErrorf("the location's generations cannot be read, so its ids cannot become %s: %v",
+		return nil, segments.IDsErrorf(
+			"the kind of ids cannot become %s, because the generations of the location cannot be read: %v",
 			is.Scheme.Kind(), err)
 	case err != nil || m == nil: // the guard reports damage
 		return is, nil
@@ -64,8 +66,9 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 		_, err := segments.ReadScheme(ctx, at, m)
 		return is, err
 	case m.IDs == nil:
-		return nil, segments.IDsErrorf("this location's ids are dense, as its generation %s shows, but --ids says %s: "+
-			"use a new location", m.Generation, *wanted)
+		return nil, segments.IDsErrorf(
+			"--ids: must be dense, the kind of ids in generation %s of this location, got %s: "+
+				"use a new location for other ids", m.Generation, *wanted)
 	}
 	_, err = segments.ReadScheme(ctx, at, m)
 	return nil, err
@@ -78,7 +81,8 @@ func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) erro
 		advice = "the location has no generation, because a first build failed. If no service has ever used the " +
 			"location and no other build is running, delete " + segments.IDsKey + " and build again"
 	}
-	return segments.IDsErrorf("this location's ids are %s, but --ids says %s: %s", is, wanted, advice)
+	return segments.IDsErrorf("this location has ids of the kind %s, but --ids names the kind %s: %s",
+		is, wanted, advice)
 }
 
 // newestManifest returns the manifest of the live generation, or of the newest one if none is live; nil if there is
@@ -110,15 +114,17 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	case live.IDs == nil && c.Scheme == nil:
 		return nil
 	case live.IDs == nil:
-		return segments.IDsErrorf("this location's ids are dense, as its generation %s shows, but the build has "+
-			"ids of the kind %s", live.Generation, c.Scheme.Kind())
+		return segments.IDsErrorf("generation %s of this location has dense ids, but the build has ids of the kind %s",
+			live.Generation, c.Scheme.Kind())
 	case c.Scheme == nil:
-		return segments.IDsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup "+
-			"or a service's cache, because another key finds no user again", live.Generation, live.IDs.Kind,
+		return segments.IDsErrorf("generation %s has ids of the kind %s, but file %s with their key is missing: "+
+			"restore the file from a backup or a service's cache, because a new key finds no user again",
+			live.Generation, live.IDs.Kind,
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
-		return segments.IDsErrorf("generation %s has ids of the kind %s and the check %s, but the build has the "+
-			"kind %s and the check %s", live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
+		return segments.IDsErrorf("generation %s has ids of the kind %s with the check %s, "+
+			"but the build has ids of the kind %s with the check %s",
+			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())
 	}
 	return nil
@@ -136,13 +142,13 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	case err != nil:
 		return err
 	case found && is != wanted:
-		return fmt.Errorf("%w: %s has another kind or key than at the start of the build", objects.ErrLostRace,
+		return fmt.Errorf("%w: the kind or key in %s changed since the start of the build", objects.ErrLostRace,
 			segments.IDsKey)
 	case found:
 		return nil
 	case base.manifest != nil:
-		return segments.IDsErrorf("%s was removed since the start of the build: restore it from a backup or a "+
-			"service's cache", segments.IDsKey)
+		return segments.IDsErrorf("file %s was removed since the start of the build: "+
+			"restore the file from a backup or a service's cache", segments.IDsKey)
 	}
 	_, err = p.Location.Replace(ctx, segments.IDsKey, wanted.Encode(), "")
 	if errors.Is(err, objects.ErrLostRace) {
@@ -155,8 +161,9 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 // *segments.IDsError if their ids are of different kinds or keys.
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
-		return nil, segments.IDsErrorf("generations %s and %s cannot be compared: their ids are of different "+
-			"kinds or keys", earlier.Manifest.Generation, later.Manifest.Generation)
+		return nil, segments.IDsErrorf(
+			"generations %s and %s cannot be compared, because their ids have different kinds or keys",
+			earlier.Manifest.Generation, later.Manifest.Generation)
 	}
 	return earlier.RenumberedBy(later.Dictionary)
 }

@@ -159,7 +159,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	// An older gc does not know the lease and may have removed objects that were old and unused until
 	// now.
 	if err := up.put(ctx); err != nil {
-		return fmt.Errorf("%s is live, but the final check did not succeed: %w", up.g.Manifest.Generation, err)
+		return fmt.Errorf("generation %s is live, but the final check found a fault: %w", up.g.Manifest.Generation, err)
 	}
 	return p.confirm(ctx, up.g)
 }
@@ -170,7 +170,7 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s was published, but reading %s back did not succeed: %w", m.Generation,
+		return fmt.Errorf("generation %s was published, but %s could not be read afterwards: %w", m.Generation,
 			segments.CurrentKey, err)
 	case now != segments.PointerTo(m):
 		if next, err := now.ReadManifest(ctx, p.Location); err == nil {
@@ -178,7 +178,8 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("%w: %s is live now instead of %s", objects.ErrLostRace, now.Generation, m.Generation)
+		return fmt.Errorf("%w: generation %s is live now instead of generation %s",
+			objects.ErrLostRace, now.Generation, m.Generation)
 	}
 	return nil
 }
@@ -251,7 +252,8 @@ func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 		err = p.Location.Overwrite(ctx, segments.CheckedKey, append(raw, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("%s is live, but the time of its final check could not be recorded: %w", generation, err)
+		return fmt.Errorf("generation %s is live, but the time of its final check could not be recorded: %w",
+			generation, err)
 	}
 	return nil
 }

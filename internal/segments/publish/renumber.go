@@ -48,7 +48,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 // those of the ids of from in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
-		return errors.New("the live generation was read without its bitmaps, but has not all ids of the amend")
+		return errors.New(
+			"amend has new ids, but the live generation was read without the bitmaps that new ids require")
 	}
 	var further []uint32
 	for number, in := range numbers {

@@ -235,6 +235,6 @@ func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int6
 }
 
 func (u *upload) missing(what string) error {
-	return &objects.StorageError{Err: fmt.Errorf("%s: %s is missing or has another size: build all segments and sets "+
-		"again with --force", u.at.Name(), what)}
+	return &objects.StorageError{Err: fmt.Errorf("%s: %s is missing or has another size: "+
+		"build all segments and sets again with --force", u.at.Name(), what)}
 }

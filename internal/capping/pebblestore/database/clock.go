@@ -31,8 +31,8 @@ func (g *clockGuard) check(now capping.Instant) error {
 	if now <= latest {
 		return nil
 	}
-	return fmt.Errorf("the clock shows %v, which is more than %s ahead of the file system and of the time since the "+
-		"start: sends recorded with this time would block their users: correct the clock, or restart the service if "+
+	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system's clock: "+
+		"sends recorded with this time would block their users: correct the clock, or restart the service if "+
 		"the clock is right", now.Time(),
 		capping.Span(g.bound))
 }
@@ -54,7 +54,7 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	now := capping.InstantOf(at)
 	err := d.guard.check(now)
 	if now < 0 || now >= capping.Never {
-		err = fmt.Errorf("the clock shows %v, which is not between the years 2024 and 2058", now.Time())
+		err = fmt.Errorf("the clock must be between the years 2024 and 2058, but shows %v", now.Time())
 	}
 	if err != nil {
 		d.config.CountError("clock")
@@ -68,12 +68,13 @@ func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {
 	case rest < -bound:
-		return fmt.Errorf("file %s says that the store was last used at %s, but the clock shows %s: one of them is "+
-			"wrong, and sends may have expired too early: correct the clock, or remove the file if the clock is right",
+		return fmt.Errorf("file %s says that the store was last used at %s, but the clock shows %s, which is earlier: "+
+			"sends may have expired too early: correct the clock, or remove the file if the clock is right",
 			file, stamp(last), stamp(d.config.Clock()))
 	case rest > max(bound, longestRest):
-		return fmt.Errorf("file %s says that the store was last used at %s, but the clock shows %s: sends recorded "+
-			"with a wrong time would block their users: correct the clock, or remove the file if the clock is right",
+		return fmt.Errorf(
+			"file %s says that the store was last used at %s, but the clock shows %s, which is much later: "+
+				"sends with a wrong time would block users: correct the clock, or remove the file if it is right",
 			file, stamp(last), stamp(d.config.Clock()))
 	}
 	return nil

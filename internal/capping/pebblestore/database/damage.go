@@ -117,23 +117,23 @@ func (d *DB) Damage() Damage {
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
-		return fmt.Errorf("%d blocks of logs are damaged, including the block of users %d to %d: %w", len(*blocks),
+		return fmt.Errorf("%d database blocks are damaged, including the block with users %d to %d: %w", len(*blocks),
 			first.first, first.last, first.err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for user, err := range d.users {
-		return fmt.Errorf("%d logs cannot be read, including the log of user %d: %w", len(d.users), user, err)
+		return fmt.Errorf("the logs of %d users cannot be read, including user %d: %w", len(d.users), user, err)
 	}
 	for _, err := range d.pacers {
-		return fmt.Errorf("%d logs of pacers cannot be read, for example: %w", len(d.pacers), err)
+		return fmt.Errorf("%d pacer logs cannot be read, for example: %w", len(d.pacers), err)
 	}
 	if why := d.changes.Load(); why != nil {
-		return fmt.Errorf("changes to sets on the disk are damaged and known only in memory, so that a restart would "+
-			"fail: %s", *why)
+		return fmt.Errorf(
+			"changes to sets are damaged on the disk and intact only in memory, so a restart would fail: %s", *why)
 	}
 	if d.unfiltered.Load() {
-		return errors.New("a filter of a database table is damaged: logs are read without filters, which is slower")
+		return errors.New("a Bloom filter of a database table is damaged: the store reads more slowly without filters")
 	}
 	return nil
 }

@@ -252,8 +252,8 @@ func (d *disk) Unwrap() vfs.FS { return d.FS }
 // that hard links work and tables need no second space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
-var errNoLinks = errors.New("the file system of the store has no hard links, so a copy would need as much space as " +
-	"the store: stop the service and copy the directory, or move the store to a file system with hard links")
+var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
+	"stop the service and copy the directory, or move the store to a file system with hard links")
 
 // isCopy reports whether the file belongs to the backup copy.
 func (d *disk) isCopy(name string) bool {

@@ -58,7 +58,7 @@ func extract(path string, want File, content io.Reader) error {
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != want.SHA256 {
-		return fmt.Errorf("file %s: %w: its SHA-256 is %s and must be %s", want.Name, ErrDamaged, got, want.SHA256)
+		return fmt.Errorf("file %s: %w: SHA-256 must be %s, got %s", want.Name, ErrDamaged, want.SHA256, got)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func fileTime(fs vfs.FS, name string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if info.ModTime().IsZero() {
-		return time.Time{}, errors.New("the file system reports no modification times")
+		return time.Time{}, errors.New("the file system must report modification times of files")
 	}
 	return info.ModTime(), nil
 }

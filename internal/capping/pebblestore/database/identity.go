@@ -50,8 +50,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 		err = errors.New("file contains no store id")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("file %s, which identifies the store of this directory, cannot be read: %w; if the "+
-			"store is the right one, remove the file", name, err)
+		return nil, fmt.Errorf("file %s, which identifies the store of this directory, cannot be read: %w"+
+			"; if the store is the right one, remove the file", name, err)
 	}
 	return found, nil
 }
@@ -113,15 +113,15 @@ func (d *DB) identify(config Config) error {
 	switch file := config.identityFile(); {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
-		return fmt.Errorf("this directory holds another store than before: file %s says that the previous store was "+
-			"last used at %s: restore that store, or remove the file to continue with this one", file, stamp(known.At))
+		return fmt.Errorf("this directory holds another store than file %s describes, which was last used at %s: "+
+			"restore that store, or remove the file to continue with this one", file, stamp(known.At))
 	case own.Mark < known.Mark:
 		ends := "at " + stamp(own.At)
 		if own.Mark == 0 {
 			ends = "before its first mark"
 		}
-		return fmt.Errorf("the store lacks its newest sends: file %s says that it was last used at %s, but its "+
-			"records end %s: an older copy was restored, or files are lost or damaged: restore the newest copy, or "+
+		return fmt.Errorf("the store lacks its newest sends: file %s shows use until %s, but the records end %s: "+
+			"an older copy was restored, or files are lost or damaged: restore the newest copy, or "+
 			"remove the file to continue without those sends", file, stamp(known.At), ends)
 	}
 	if known != nil {
@@ -149,7 +149,8 @@ func (d *DB) storedIdentity() (own identity, err error) {
 		return own, err
 	}
 	if len(mark) != 16 || len(id) == 0 {
-		return own, fmt.Errorf("identity mark %x of store %q: must be the 16 bytes of an id", mark, id)
+		return own, fmt.Errorf("identity mark %x of store %q: must have 16 bytes, and the store must have an id",
+			mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time(), d.config.IDs.Pointer()}, nil

@@ -32,12 +32,12 @@ var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
-			return i, fmt.Errorf("check %q of dense ids: must be empty", i.Check)
+			return i, fmt.Errorf("ids: the check of dense ids must be empty, got %q", i.Check)
 		}
 		return IDs{}, nil
 	}
 	if !word.MatchString(i.Kind) || !word.MatchString(i.Check) {
-		return i, fmt.Errorf("kind %q and check %q of ids: must consist of letters and digits", i.Kind, i.Check)
+		return i, fmt.Errorf("ids: kind %q and check %q must consist of letters and digits", i.Kind, i.Check)
 	}
 	return i, nil
 }
@@ -69,9 +69,10 @@ func (c Config) checkKnownIDs() error {
 		return err
 	}
 	if ids := known.IDs.value(); ids != c.IDs {
-		return fmt.Errorf("the users' ids in the store are %s according to the file %s, but those of this "+
-			"configuration are %s: use the segments location that belongs to the store, or an empty directory", ids,
-			c.identityFile(), c.IDs)
+		return fmt.Errorf(
+			"file %s says that the store has ids of the kind %s, but the configuration has ids of the kind %s: "+
+				"use the segments location that belongs to the store, or an empty directory",
+			c.identityFile(), ids, c.IDs)
 	}
 	return nil
 }

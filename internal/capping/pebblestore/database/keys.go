@@ -87,7 +87,7 @@ func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {
 		if user > most {
-			return fmt.Errorf("user is %d, but the largest user of this store for dense ids is %d", user, most)
+			return fmt.Errorf("user id must be at most %d in a store for dense ids, got %d", most, user)
 		}
 	}
 	return nil

@@ -36,8 +36,8 @@ func explainLock(err error) error {
 	}
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
 		err.Error() == "lock held by current process" {
-		return fmt.Errorf("another capper process has the store open (%w): stop that process, or configure another "+
-			"path", err)
+		return fmt.Errorf("another capper process has the store open (%w): "+
+			"stop that process, or configure another path", err)
 	}
 	return err
 }

@@ -69,10 +69,12 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	case m.Kind != kind:
 		return nil, fmt.Errorf("%s: kind %q: must be %q", manifestName, m.Kind, kind)
 	case m.Version < 1 || m.Version > version:
-		return nil, fmt.Errorf("%s: version %d is too new: this program reads versions up to %d: use the version of "+
-			"capper that wrote the backup (%s), or a later one", manifestName, m.Version, version, m.Program)
+		return nil, fmt.Errorf("%s: version %d is too new: this program reads versions up to %d: "+
+			"use the version of capper that wrote the backup (%s), or a later one",
+			manifestName, m.Version, version, m.Program)
 	case (m.IDs == nil) != (m.Version == denseVersion):
-		return nil, fmt.Errorf("%s: ids are %s, which version %d does not have", manifestName, m.IDs.value(), m.Version)
+		return nil, fmt.Errorf("%s: ids are of the kind %s, which version %d does not allow",
+			manifestName, m.IDs.value(), m.Version)
 	case m.Store == "" || len(m.Files) == 0:
 		return nil, errors.New(manifestName + ": the store or its files are not named")
 	}

@@ -94,8 +94,8 @@ func (n *notes) Check() error {
 		}
 	}
 	if len(gone) > 0 {
-		return fmt.Errorf("files with the newest sends of the store are missing: %s: restore them; or, to continue "+
-			"without those sends, remove the file %s",
+		return fmt.Errorf("files with the newest sends of the store are missing: %s: "+
+			"restore them; or, to continue without those sends, remove the file %s",
 			strings.Join(gone, ", "), n.fs.PathJoin(n.dir, NotesFile))
 	}
 	n.names = names

@@ -138,7 +138,7 @@ func (d *DB) Close() error {
 	case err = <-closed:
 	case <-d.isolated:
 	case <-timer.C:
-		_ = d.isolate(errors.New("the store was closed while the database did not respond"))
+		_ = d.isolate(errors.New("close the store: the database did not respond in time"))
 	}
 	return errors.Join(err, d.unlockDirectory())
 }
@@ -156,6 +156,7 @@ func (d *DB) unlockDirectory() error {
 	case <-frozen:
 		return d.lock.Close()
 	case <-timer.C:
-		return errors.New("the disk does not respond: the directory stays locked until the process ends")
+		return errors.New(
+			"close the store: the disk does not respond, so the directory stays locked until the process ends")
 	}
 }

@@ -105,7 +105,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 			return fmt.Errorf("%w: %s names file %q, which the backup does not contain",
 				ErrDamaged, manifestName, file.Name)
 		case size != file.Size:
-			return fmt.Errorf("%w: file %q has %d bytes, but should have %d according to %s",
+			return fmt.Errorf("%w: file %q has %d bytes, but must have %d according to %s",
 				ErrDamaged, file.Name, size, file.Size,
 				manifestName)
 		}

@@ -74,7 +74,7 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 			`file "000009.sst" is not named in manifest.json`},
 		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `contains entry "000001.log" twice`},
 		"another size": {func(e []entry) []entry { e[1].content += "more"; return e },
-			`file "000002.sst" has 17 bytes, but should have 13 according to manifest.json`},
+			`file "000002.sst" has 17 bytes, but must have 13 according to manifest.json`},
 		"no manifest": {func(e []entry) []entry { return e[:3] }, "manifest.json is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		want   string
 	}{
 		"a later version": {manifest(`"version": 1`, `"version": 3`), "version 3 is too new: this program reads versions up to 2"},
-		"ids missing":     {manifest(`"version": 1`, `"version": 2`), "ids are dense, which version 2 does not have"},
+		"ids missing":     {manifest(`"version": 1`, `"version": 2`), "ids are of the kind dense, which version 2 does not allow"},
 		"another kind":    {manifest(kind, "a diary"), `kind "a diary"`},
 		"no JSON":         {manifest("{", "["), "manifest.json"},
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },

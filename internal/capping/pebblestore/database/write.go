@@ -91,7 +91,7 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(archive, sum), file)
 	if err == nil && n != info.Size() {
-		err = fmt.Errorf("file has %d bytes, but %d were read", info.Size(), n)
+		err = fmt.Errorf("copy a file to the backup: the file had %d bytes, but %d were read", info.Size(), n)
 	}
 	return File{name, n, hex.EncodeToString(sum.Sum(nil))}, err
 }
@@ -122,7 +122,7 @@ func ending(sum []byte) ([]byte, error) {
 		return nil, err
 	}
 	if end.Len() != endSize {
-		return nil, fmt.Errorf("end of the archive has %d bytes and must have %d", end.Len(), endSize)
+		return nil, fmt.Errorf("write the end of the backup archive: must have %d bytes, got %d", endSize, end.Len())
 	}
 	return end.Bytes(), nil
 }

@@ -35,7 +35,7 @@ type LiveVersion struct {
 // ParseLiveVersion parses the text of a version.
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
-		return v, fmt.Errorf("version of a log of live changes must have more than %d characters, got %q",
+		return v, fmt.Errorf("live change log: the version must have more than %d characters, got %q",
 			2*LiveHex, text)
 	}
 	v.ID, v.Nonce = text[:LiveHex], text[LiveHex:2*LiveHex]

@@ -37,9 +37,8 @@ func (h *history) noMaster() error {
 	if h.follows == "" {
 		return fmt.Errorf("node %s: must be a master", h.node.addr)
 	}
-	return fmt.Errorf("node %s: is a replica of %s: use its master in addrs, because a read-only endpoint is not "+
-		"enough",
-		h.node.addr, h.follows)
+	return fmt.Errorf("node %s: must be a master, but is a replica of %s: "+
+		"use the address of the master in addrs, not a read-only endpoint", h.node.addr, h.follows)
 }
 
 // refreshServers finds the master among servers outside a cluster, or the master that Sentinel
@@ -153,6 +152,6 @@ func (t *Topology) inherits(h *history, told []history) bool {
 }
 
 func rival(h *history) error {
-	return fmt.Errorf("node %s: is a separate master without the recorded sends: make it a replica, or remove it "+
-		"from addrs and restart capper", h.node.addr)
+	return fmt.Errorf("node %s: is a separate master without the recorded sends: "+
+		"make it a replica, or remove it from addrs and restart capper", h.node.addr)
 }

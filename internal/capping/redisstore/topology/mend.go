@@ -62,7 +62,7 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 	return nil
 }
 
-var errUnlooked = fmt.Errorf("some sentinel keys of partitions could not be read")
+var errUnlooked = fmt.Errorf("the sentinel keys of some partitions could not be read")
 
 // explained returns the partitions whose loss is explained by their open breach. now is the node's
 // present state.

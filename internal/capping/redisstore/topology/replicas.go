@@ -200,7 +200,7 @@ func (c *confirmation) Judge() error {
 	}
 	now, ok := roleOf(c.role.Val())
 	if !ok {
-		return fmt.Errorf("role: unexpected Redis reply %v", c.role.Val())
+		return fmt.Errorf("the Redis command ROLE returned an unexpected reply: %v", c.role.Val())
 	}
 	if uncounted := c.count.uncounted(now); uncounted != "" {
 		c.node.count.CompareAndSwap(c.count, nil)

@@ -70,8 +70,9 @@ func (r *rights) missing(who string) error {
 		return nil
 	}
 	slices.Sort(r.unknown)
-	return fmt.Errorf("%s: does not know %s: remove its rename-command from the configuration of the server, and "+
-		"restrict users by permissions instead; only config may be renamed",
+	return fmt.Errorf(
+		"%s: does not know the commands %s: remove rename-command for them from the configuration of Redis: "+
+			"restrict users by permissions instead; only config may be renamed",
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 

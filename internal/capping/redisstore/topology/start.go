@@ -70,7 +70,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
 			t.noteSilent(t.config.Addrs[i], warnings[len(warnings)-1])
 		case kind != enabled[first]:
-			return nil, fmt.Errorf("redis: %s and %s must be of one kind: one is a cluster node and the other is not",
+			return nil, fmt.Errorf("redis: %s and %s must both be cluster nodes or both be single servers",
 				t.config.Addrs[first], t.config.Addrs[i])
 		}
 	}

@@ -48,8 +48,8 @@ func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s: reports no node that serves slots", v.from.addr)
 	}
-	return fmt.Errorf("node %s: belongs to another cluster: remove it from addrs, or restart capper if the cluster "+
-		"was created again", v.from.addr)
+	return fmt.Errorf("node %s: belongs to another cluster: "+
+		"remove it from addrs, or restart capper if the cluster was created again", v.from.addr)
 }
 
 // view asks the node for its description of the cluster.
@@ -91,8 +91,9 @@ func (n *Node) confusion(ranges []slotRange) error {
 		}
 		addr, id := n.resolve(part.members[0].addr), part.members[0].id
 		if other, known := masters[addr]; known && other != id {
-			return fmt.Errorf("node %s: several nodes have the address %s: set cluster-preferred-endpoint-type to "+
-				"ip or hostname on them, or give each node its own port", n.addr, addr)
+			return fmt.Errorf("node %s: several nodes have the address %s: "+
+				"set cluster-preferred-endpoint-type to ip or hostname on them, or give each node its own port",
+				n.addr, addr)
 		}
 		masters[addr] = id
 	}

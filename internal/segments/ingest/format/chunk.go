@@ -136,7 +136,7 @@ func schemaIndex(root, wanted *parquet.Column) int {
 	return found
 }
 
-var errPages = errors.New("file is damaged: its pages are not where the footer says")
+var errPages = errors.New("file is damaged: its pages are at other positions than the footer says")
 
 // appendChunk appends the pages of a column chunk to content, with LZ4_RAW pages decompressed. It
 // updates the chunk's description accordingly.
@@ -197,8 +197,8 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	}
 	p.body = body[:n]
 	if sum := crc32.ChecksumIEEE(p.body); p.header.CRC != 0 && uint32(p.header.CRC) != sum {
-		return p, 0, fmt.Errorf("file is damaged: the CRC of a page is %08x and should be %08x",
-			sum, uint32(p.header.CRC))
+		return p, 0, fmt.Errorf("file is damaged: the CRC of a page must be %08x, got %08x",
+			uint32(p.header.CRC), sum)
 	}
 	if packed {
 		err = p.unpack()

@@ -78,9 +78,10 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 		}
 	}
 	if o.Kind != Text && o.Scheme != nil && o.Scheme.Kind() == ids.Text && (len(first) > 1 || o.Header == headerAuto) {
-		return 0, fmt.Errorf("the column with the user ids is unknown: the first row is %q, and any text could be an "+
-			"id: select a column with --id-column (capper: --column), by its name, or by its number if the file has "+
-			"no header",
+		return 0, fmt.Errorf(
+			"the column with the user ids is unknown, because any text in the first row %q could be an id: "+
+				"select a column with --id-column (capper: --column), by its name, or by its number if the file has "+
+				"no header",
 			Clip([]byte(strings.Join(first, ","))))
 	}
 	return 0, nil
@@ -159,7 +160,8 @@ func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 		return nil, err
 	}
 	if shape.segment == shape.id {
-		return nil, fmt.Errorf("column %d cannot hold both the user id and the segment", shape.id+1)
+		return nil, fmt.Errorf("column %d must not hold both the user id and the segment: select two columns",
+			shape.id+1)
 	}
 	return shape, nil
 }

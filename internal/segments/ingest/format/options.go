@@ -62,7 +62,8 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 		d.escape = 0 // a doubled quote is always an ordinary quote
 	}
 	if d.delimiter == d.quote || d.delimiter == d.escape {
-		return d, fmt.Errorf("the delimiter %q must differ from quote and escape: set another one, or none",
+		return d, fmt.Errorf(
+			"the delimiter %q must differ from the quote and the escape character: set another one, or none",
 			d.delimiter)
 	}
 	return d, nil

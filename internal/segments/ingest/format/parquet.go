@@ -133,7 +133,7 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 		return err
 	}
 	if int64(at) != group.NumRows() || codes != nil && len(codes) != at {
-		return fmt.Errorf("parquet: file is damaged: %d ids and %d segments in a row group of %d rows", at, len(codes),
+		return fmt.Errorf("parquet: file is damaged: a row group has %d ids, %d segments and %d rows", at, len(codes),
 			group.NumRows())
 	}
 	return nil
@@ -155,7 +155,8 @@ func checkRowCounts(file *parquet.File) error {
 			}
 		}
 		if group.NumRows < 0 {
-			return fmt.Errorf("parquet: file is damaged: row group %d has %d rows", i, group.NumRows)
+			return fmt.Errorf("parquet: file is damaged: row group %d has a negative number of rows, %d",
+				i, group.NumRows)
 		}
 		total += group.NumRows
 	}
@@ -218,7 +219,7 @@ func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Pag
 
 func checkLength(n int, page parquet.Page) error {
 	if n != int(page.NumValues()) {
-		return fmt.Errorf("parquet: a page has %d values but declares %d", n, page.NumValues())
+		return fmt.Errorf("parquet: file is damaged: a page has %d values, but its header says %d", n, page.NumValues())
 	}
 	return nil
 }

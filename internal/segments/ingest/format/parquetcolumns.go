@@ -66,7 +66,7 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 		return nil, err
 	}
 	if !found.Leaf() || found.MaxRepetitionLevel() > 0 {
-		return nil, fmt.Errorf("column %q must hold one plain value per row", found.Name())
+		return nil, fmt.Errorf("column %q must hold a single value per row, not a list or a structure", found.Name())
 	}
 	return found, nil
 }

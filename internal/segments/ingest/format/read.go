@@ -121,7 +121,7 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 		return "", err
 	case string(head) == "PAR1":
 		if format != "" && format != "parquet" {
-			return "", fmt.Errorf("the content is Parquet and not %s", format)
+			return "", fmt.Errorf("the file contains Parquet instead of %s", format)
 		}
 		return "parquet", nil
 	case format == "parquet":
@@ -159,8 +159,8 @@ func (r *sendReader) readCSV(delimiter byte) (err error) {
 		}
 	}
 	if r.FinalNewline && syntax.MayBeTruncated(block, blocks.Size()) {
-		return errors.New("the last line does not end in a line break, so the file may be truncated: export it " +
-			"again, or use --final-newline optional")
+		return errors.New("the last line does not end in a line break, so the file may be truncated: " +
+			"export it again, or use --final-newline optional")
 	}
 	return nil
 }
@@ -220,8 +220,8 @@ func (r *csvRows) takeHeader(header []byte) (err error) {
 	for _, field := range fields {
 		name := strings.ReplaceAll(string(field), "\r\n", "\n")
 		if strings.Contains(name, "\r") {
-			return fmt.Errorf("line 1: %q contains a carriage return: lines must end with a line feed, or with "+
-				"carriage return and line feed", Clip([]byte(name)))
+			return fmt.Errorf("line 1: %q must not contain a single carriage return: "+
+				"lines must end with a line feed, or with carriage return and line feed", Clip([]byte(name)))
 		}
 		names = append(names, name)
 	}

@@ -58,8 +58,8 @@ func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
 	if err == nil && at < earliest.UnixMilli() {
-		return 0, fmt.Errorf("%q means %s, but a send must not be before the year 2000: use a time such as "+
-			"2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+		return 0, fmt.Errorf("%q means %s, but the time of a send must not be before the year 2000: "+
+			"use a time such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
 			Clip([]byte(text)), time.UnixMilli(at).UTC().Format(time.RFC3339))
 	}
 	return at, err
@@ -86,7 +86,7 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 		}
 		at, ok := latestAt(wall, zone)
 		if !ok {
-			return 0, fmt.Errorf("%q does not exist in time zone %s, where clocks were put forward past it",
+			return 0, fmt.Errorf("time %q does not exist in time zone %s, because the clocks skipped it there",
 				Clip([]byte(text)), zone)
 		}
 		return at, nil
@@ -147,14 +147,15 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 	}
 	switch now := r.Now.UnixMilli(); {
 	case len(row.MessageID) > maxName:
-		return row, fmt.Errorf("message id has %d bytes and must have at most %d", len(row.MessageID), maxName)
+		return row, fmt.Errorf("message id must have at most %d bytes, got %d", maxName, len(row.MessageID))
 	case !utf8.ValidString(row.MessageID):
 		return row, fmt.Errorf("message id %q: must be valid UTF-8", Clip([]byte(row.MessageID)))
 	case at > now+1000:
-		return row, fmt.Errorf("%s: %s is in the future: the time is now %s", r.names[columnAt], stamp(at), stamp(now))
+		return row, fmt.Errorf("%s: %s is in the future: the time is now %s",
+			r.names[columnAt], stamp(at), stamp(now))
 	case at > now && row.MessageID == "":
-		return row, fmt.Errorf("%s: %s is in the future: the time is now %s, and a send without a message id is "+
-			"identified by its time", r.names[columnAt], stamp(at), stamp(now))
+		return row, fmt.Errorf("%s: %s is in the future: the time is now %s: "+
+			"the time identifies a send without a message id", r.names[columnAt], stamp(at), stamp(now))
 	case r.Channels != nil && row.Channel != "" && !r.Channels[row.Channel]:
 		return row, fmt.Errorf("channel %q is not configured", Clip([]byte(row.Channel)))
 	}
@@ -207,7 +208,7 @@ func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	case found != "" && !capping.IsName(found):
 		return "", fmt.Errorf("%s: "+capping.NameRule, name, Clip([]byte(found)))
 	case r.Namespace != nil && found != *r.Namespace:
-		return "", fmt.Errorf("%s: %q is not %q, the namespace of --namespace", name, found, *r.Namespace)
+		return "", fmt.Errorf("%s: must be %q, the namespace of --namespace, got %q", name, *r.Namespace, found)
 	}
 	return found, nil
 }

@@ -86,7 +86,7 @@ func TestEarlyTimesAreToldWithTheRule(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, bad, 1)
 	require.Contains(t, bad[0],
-		`2: sent: "202611221000" means 1976-06-03T00:53:41Z, but a send must not be before the year 2000`)
+		`2: sent: "202611221000" means 1976-06-03T00:53:41Z, but the time of a send must not be before the year 2000`)
 }
 
 // TestTimesWhereClocksWerePut checks that a time that clocks showed twice means the later instant, and
@@ -134,8 +134,8 @@ func TestTimesThatAreAhead(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
-		"2: at: 2026-11-20T12:00:00.001Z is in the future: the time is now 2026-11-20T12:00:00Z, and a send without " +
-			"a message id is identified by its time",
+		"2: at: 2026-11-20T12:00:00.001Z is in the future: the time is now 2026-11-20T12:00:00Z: " +
+			"the time identifies a send without a message id",
 		"5: at: 2026-11-20T12:00:01.001Z is in the future: the time is now 2026-11-20T12:00:00Z"}, bad)
 }
 
@@ -256,7 +256,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"may be truncated":            {"x.csv", long + "7,17951"},
 		"says gzip, but the content":  {"x.csv.gz", long},
 		"not Parquet":                 {"x.parquet", long},
-		"line 1: \"message_id\\r7\" contains a carriage return": {"x.csv",
+		"line 1: \"message_id\\r7\" must not contain a single": {"x.csv",
 			"user_id,at,message_id\r7,1795175998,a\r"},
 		"column \"msg\" does not exist in any line: the columns are [\"at\" \"message\" \"user_id\"]": {"x.ndjson",
 			strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
@@ -424,5 +424,5 @@ func TestNamespacesThatNoColumnNames(t *testing.T) {
 	require.Empty(t, bad)
 	require.Equal(t, []string{"", growth}, []string{rows[0].Namespace, rows[1].Namespace})
 	_, _, err = read(t, "x.ndjson", some, format.SendOptions{Namespace: &growth})
-	require.ErrorContains(t, err, "line 1 has no namespace but other lines have one")
+	require.ErrorContains(t, err, "line 1 must have a namespace like other lines")
 }

@@ -53,7 +53,7 @@ func (r *sendReader) readNDJSON() (err error) {
 // was requested by name, which may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
-		return fmt.Errorf("line %d has no %s but other lines have one: the namespace of the send is unknown",
+		return fmt.Errorf("line %d must have a %s like other lines: the namespace of the send is unknown",
 			r.lacking, r.names[columnNamespace])
 	}
 	for i, asked := range r.asked {
