@@ -226,7 +226,7 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// CountReturned counts permits that a caller gave back. They no longer count when their time comes.
+// CountReturned counts permits that went back. They no longer count when their time comes.
 func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
