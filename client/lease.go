@@ -59,10 +59,11 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
-// keepLease repeats the request with a lease. The service has given back permits that are missing in the answer.
+// keepLease repeats the request with a lease. The service has given back permits that are missing in the answer. A lease
+// counts from the first call that may have begun it.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
-	granted, err := p.repeat(request.PermitsRequest)
+	answer, err := p.repeat(request.PermitsRequest)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, l := time.Now(), &request.lease
@@ -72,8 +73,11 @@ func (p *Pacer) keepLease(request *asking) {
 	case errors.As(err, &refused) && refused.Field == "lease": // an earlier version of the service
 		p.leaseless = true
 	case err != nil:
+		if l.ends.IsZero() && !(errors.As(err, &refused) && refused.Status < 500) {
+			l.ends = sent.Add(leaseFor) // the service may have begun the lease
+		}
 		l.next = now.Add(leaseFor / 12)
-	case granted < request.granted:
+	case answer.Granted < request.granted || !answer.Replayed: // a request that the service forgot took new permits
 		p.stock.remove(request)
 	default:
 		l.ends, l.next = sent.Add(leaseFor), sent.Add(leaseFor/3)
@@ -81,15 +85,14 @@ func (p *Pacer) keepLease(request *asking) {
 	p.act(now)
 }
 
-func (p *Pacer) repeat(request api.PermitsRequest) (granted int, err error) {
+func (p *Pacer) repeat(request api.PermitsRequest) (answer api.Permits, err error) {
 	request.Lease = api.Wait(leaseFor)
 	body, err := json.Marshal(&request)
 	if err != nil {
-		return 0, err
+		return answer, err
 	}
 	ctx, cancel := context.WithTimeout(p.life, leaseFor/2)
 	defer cancel()
-	var answer api.Permits
 	err = p.client.once(ctx, "POST", "/v1/permits", body, &answer)
-	return answer.Granted, err
+	return answer, err
 }

@@ -110,7 +110,7 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "another capper process has the store open")
 	m.signal(syscall.SIGTERM)
 	require.NoError(t, os.MkdirAll(m.store()+".migrated", 0o755))
-	require.Contains(t, m.migrate(1, "--finish", m.store()), "already exists")
+	require.Contains(t, m.migrate(1, "--finish", m.store()), "must not exist")
 	require.NoError(t, os.Remove(m.store()+".migrated"))
 	require.Contains(t, m.migrate(0, "--finish", m.store()), "3 users with 3 sends are in Redis")
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "already ended")

@@ -59,9 +59,7 @@ func (s *Service) endLeases(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		within, cancel := context.WithTimeout(ctx, leasesWithin)
-		err := s.api.ReturnEnded(within)
-		cancel()
+		err := s.api.ReturnEnded(ctx)
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			if failing = failed; failed {
 				s.logger.Warn("permits of ended leases stay used until the store accepts their return",
@@ -73,11 +71,8 @@ func (s *Service) endLeases(ctx context.Context) {
 	}
 }
 
-// The leases are checked each second, and a check takes no longer than leasesWithin.
-const (
-	leasesEvery  = time.Second
-	leasesWithin = 10 * time.Second
-)
+// leasesEvery is the time between two checks of the leases.
+const leasesEvery = time.Second
 
 // keepLists keeps the live changes of sets cheap until ctx ends.
 func (s *Service) keepLists(ctx context.Context) {

@@ -235,7 +235,7 @@ func TestHugeExpansionsAreRefused(t *testing.T) {
 	e, err := Parse("many | many | many | many | many")
 	require.NoError(t, err)
 	_, err = e.With(named)
-	require.ErrorContains(t, err, "more than 1024 names")
+	require.ErrorContains(t, err, "at most 1024 names")
 }
 
 func TestNearestNames(t *testing.T) {

@@ -44,6 +44,12 @@ func ending(t *testing.T, store pacing.Store) (returned *atomic.Int64) {
 // leases passes calls on, and counts those with a lease. answer, unless nil, answers the n-th of them and reports
 // whether it did.
 func leases(n *atomic.Int64, answer func(n int64, w http.ResponseWriter) bool) func(http.Handler) http.Handler {
+	return leasesThrough(n, func(n int64, w http.ResponseWriter, _ func()) bool { return answer != nil && answer(n, w) })
+}
+
+// leasesThrough is leases for an answer that may let the service do the call, whose answer is then lost.
+func leasesThrough(n *atomic.Int64, answer func(n int64, w http.ResponseWriter, serve func()) bool) func(
+	http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -52,7 +58,8 @@ func leases(n *atomic.Int64, answer func(n int64, w http.ResponseWriter) bool) f
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if bytes.Contains(body, []byte(`"lease":"6s"`)) && r.URL.Path == "/v1/permits" {
-				if k := n.Add(1); answer != nil && answer(k, w) {
+				serve := func() { h.ServeHTTP(nowhere{http.Header{}}, r) }
+				if answer(n.Add(1), w, serve) {
 					return
 				}
 			}
@@ -99,25 +106,34 @@ func TestPermitsOfADeadSenderGoBack(t *testing.T) {
 	require.LessOrEqual(t, time.Duration(state.NextMS), 5*time.Millisecond, "others get the slots")
 }
 
-// A sender that cannot keep its lease uses none of its later permits, and asks anew.
+// A sender that cannot keep its lease uses none of its later permits, and asks anew. The service may have begun a lease
+// although its answer was lost.
 func TestAPacerWhoseLeaseHasEndedAsksAnew(t *testing.T) {
 	t.Parallel()
-	var kept, down atomic.Int64
-	url, g := paced(t, leases(&kept, func(n int64, w http.ResponseWriter) bool {
-		if n == 1 || down.Load() < 0 {
-			return false
-		}
-		w.WriteHeader(http.StatusBadGateway)
-		return true
-	}))
-	returned := ending(t, g)
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
-	done := make(chan error)
-	go func() { done <- p.WaitN(t.Context(), 2500) }()
-	testkit.Eventually(t, func() bool { return returned.Load() > 0 })
-	down.Store(-1)
-	require.NoError(t, <-done)
-	require.Greater(t, len(g.granted()), 2500)
+	for name, lost := range map[string]bool{"the lease is known": false, "the answer is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var kept, up atomic.Int64
+			url, g := paced(t, leasesThrough(&kept, func(n int64, w http.ResponseWriter, serve func()) bool {
+				switch {
+				case up.Load() > 0 || n == 1 && !lost:
+					return false
+				case n == 1:
+					serve()
+				}
+				w.WriteHeader(http.StatusBadGateway)
+				return true
+			}))
+			returned := ending(t, g)
+			p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
+			done := make(chan error)
+			go func() { done <- p.WaitN(t.Context(), 2200) }() // 8.8 s
+			testkit.Eventually(t, func() bool { return returned.Load() > 0 })
+			up.Store(1)
+			require.NoError(t, <-done)
+			require.Greater(t, len(g.granted()), 2200)
+		})
+	}
 }
 
 // A service of an earlier version refuses the field.

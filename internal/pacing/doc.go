@@ -73,14 +73,15 @@
 //
 //   - A sender uses a permit only if its slot comes within a lease of the time at which the sender sent the latest
 //     answered call. The store starts the lease later than that, so no such permit goes back.
-//   - A store keeps the call and the end of each lease. Every second, each instance lists the ended leases, returns
-//     their permits, and then removes the leases. Two instances may do this at once, because a return counts once.
+//   - A store keeps the call and the end of each lease. Every second, each instance lists the ended leases, the newest
+//     first, returns their permits one lease after the other, and then removes the leases. Two instances may do this at
+//     once, because a return counts once. A log loses its latest slots without a gap, and it can have only some gaps.
 //   - A lease that has ended is never extended: another instance may be returning the permits. The repetition of such
 //     a call returns the permits itself, and then tells the rest.
-//   - A call keeps the lease after it has taken the permits. If the lease begins with a repetition, an earlier lease
-//     may have ended since the store told the permits, so the call asks for them again.
-//   - A lease that the policy in force cannot end, because a pacer is missing, stays for a minute: another instance may
-//     have a newer policy.
+//   - A call keeps the lease after it has taken the permits. An earlier lease may have ended since the store told the
+//     permits of a repetition. So the repetition asks for the permits again after it has kept the lease.
+//   - A lease whose permits cannot go back, because a pacer is missing in the policy in force, stays for a minute:
+//     another instance may have a newer policy.
 //
 // # Targets that share
 //

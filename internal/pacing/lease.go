@@ -9,10 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Leases keeps the leases of requests. A request with a lease gives back its future permits when the lease ends. Leases
@@ -21,7 +18,7 @@ type Leases interface {
 	// KeepLease begins the lease of a request of the group, or extends it to the given time from now. It returns when
 	// the result is durable. It never extends a lease that has ended. The lease keeps the call with which it began.
 	KeepLease(ctx context.Context, group string, r Request, lasts time.Duration, call []byte) (LeaseState, error)
-	// EndedLeases returns leases of the group that have ended, at most the given number.
+	// EndedLeases returns leases of the group that have ended, the newest first and at most the given number.
 	EndedLeases(ctx context.Context, group string, most int) ([]Lease, error)
 	// RemoveLease removes the lease of a request of the group if the lease has ended. A missing lease is not an error.
 	RemoveLease(ctx context.Context, group string, r Request) error
@@ -97,7 +94,11 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	if last <= 0 {
 		return true, nil // no permit could go back
 	}
-	text, err := call.encode()
+	kept := *call
+	if plan.answer.Replayed {
+		kept.MaxWait = 0 // unknown: the first call may have had a longer one
+	}
+	text, err := kept.encode()
 	if err != nil {
 		return false, err
 	}
@@ -112,7 +113,8 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 		}
 		return false, p.store.RemoveLease(ctx, group, request)
 	}
-	return state == LeaseExtended || !plan.answer.Replayed, nil
+	// An earlier lease may have ended since the store told the permits of a repetition.
+	return !plan.answer.Replayed, nil
 }
 
 // last returns the wait until the last slot of the grant.
@@ -133,23 +135,29 @@ func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 }
 
 const (
-	mostEnded   = 256 // ended leases in one answer of the store
-	endedAtOnce = 16  // leases whose permits go back at the same time
-	// unknownFor is how long an ended lease stays if the policy in force rejects its call: another instance may have a
-	// newer policy.
-	unknownFor = time.Minute
+	mostEnded   = 256             // ended leases in one answer of the store
+	endedWithin = 5 * time.Second // the time limit of one call of the store
+	// unendedFor is how long an ended lease stays if its permits cannot go back. The policy in force may reject its
+	// call, and another instance may have a newer policy.
+	unendedFor = time.Minute
 )
 
 // ReturnEnded gives back the permits of all requests whose lease has ended. It returns the pacers that got slots back.
-// After an error, a later call continues.
+// After an error, a later call continues. The groups do not wait for each other.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
-	for _, group := range p.Policy().groups() {
-		for more := true; more && err == nil; {
-			more, err = p.endLeases(ctx, group, freed)
-		}
+	groups := p.Policy().groups()
+	errs := make([]error, len(groups))
+	var all sync.WaitGroup
+	for i, group := range groups {
+		all.Go(func() {
+			for more := true; more && errs[i] == nil; {
+				more, errs[i] = p.endLeases(ctx, group, freed)
+			}
+		})
 	}
-	return slices.Collect(maps.Values(freed.pacers)), err
+	all.Wait()
+	return slices.Collect(maps.Values(freed.pacers)), errors.Join(errs...)
 }
 
 // freed collects the pacers that got slots back. It is safe for concurrent use.
@@ -168,30 +176,32 @@ func (f *freed) add(back *Back) {
 	}
 }
 
-// endLeases gives back the permits of some leases that have ended. It reports whether there may be more of them.
+// endLeases gives back the permits of some leases that have ended, one after the other: the newest leases have the
+// latest slots, and a log loses its latest slots most easily. endLeases reports whether there may be more leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
-	ended, err := p.store.EndedLeases(ctx, group, mostEnded)
+	within, cancel := context.WithTimeout(ctx, endedWithin)
+	ended, err := p.store.EndedLeases(within, group, mostEnded)
+	cancel()
 	if err != nil {
 		return false, err
 	}
-	var all errgroup.Group
-	all.SetLimit(endedAtOnce)
-	var removed atomic.Int64
+	removed := 0
 	for i := range ended {
-		all.Go(func() error {
-			gone, err := p.endLease(ctx, group, &ended[i], freed)
-			if gone {
-				removed.Add(1)
-			}
-			return err
-		})
+		gone, err := p.endLease(ctx, group, &ended[i], freed)
+		if err != nil {
+			return false, err
+		}
+		if gone {
+			removed++
+		}
 	}
-	err = all.Wait()
-	return len(ended) == mostEnded && removed.Load() > 0, err
+	return len(ended) == mostEnded && removed > 0, nil
 }
 
 // endLease gives back the permits of a lease that has ended, and removes it.
 func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *freed) (removed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, endedWithin)
+	defer cancel()
 	leave, err := p.calls.enter(ctx, l.Request)
 	if err != nil {
 		return false, err
@@ -204,11 +214,11 @@ func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *fr
 			freed.add(back)
 		}
 	}
-	switch unknown := errors.As(err, new(*FieldError)) || call == nil; {
-	case err != nil && !unknown:
+	if err != nil && l.Ended < unendedFor {
+		if call == nil || errors.As(err, new(*FieldError)) {
+			return false, nil
+		}
 		return false, err
-	case unknown && l.Ended < unknownFor:
-		return false, nil
 	}
 	return true, p.store.RemoveLease(ctx, group, l.Request)
 }

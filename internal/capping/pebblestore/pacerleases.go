@@ -1,9 +1,11 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -51,20 +53,21 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// ended returns leases that have ended, at most the given number.
+// ended returns leases that have ended, the newest first and at most the given number.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil
 	}
 	first := pacing.Never
 	for r, ends := range l.ends {
-		if ends <= now && len(requests) < most {
+		if ends <= now {
 			requests = append(requests, r)
 		}
 		first = min(first, ends)
 	}
 	l.first = first
-	return requests
+	slices.SortFunc(requests, func(a, b pacing.Request) int { return cmp.Compare(l.ends[b], l.ends[a]) })
+	return requests[:min(most, len(requests))]
 }
 
 func encodeLease(ends pacing.Time, call []byte) []byte {

@@ -54,12 +54,9 @@ func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply. A repeated command may have begun the lease that it then extended.
+// Apply decodes the reply. A repeated command may extend the lease that it began.
 func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	o.state, err = script.DecodeKept(c.Reply, &o.bad)
-	if o.state == pacing.LeaseExtended && c.Repeated() {
-		o.state = pacing.LeaseBegun
-	}
 	return 0, err
 }
 

@@ -29,7 +29,7 @@ func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 	text, _ := refused(t, redisstore.Config{Addrs: one.Addrs[1:2]})
 	require.Contains(t, text, "node "+one.Addrs[1]+": must be a master, but is a replica of "+one.Addrs[0])
 	text, _ = refused(t, redisstore.Config{Addrs: one.Addrs[1:]})
-	require.Contains(t, text, "node "+one.Addrs[2]+": is a replica of "+one.Addrs[0])
+	require.Contains(t, text, "node "+one.Addrs[2]+": must be a master, but is a replica of "+one.Addrs[0])
 	decides(t, open(t, redisstore.Config{Addrs: []string{one.Addrs[2], one.Addrs[0]}}))
 }
 

@@ -55,7 +55,7 @@ func TestScriptsOfDenseStoresStay(t *testing.T) {
 		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
 		"4a6d46efb30d2d0fbe0033b6405bfca497654cfe", "fde724c402d9cc7604b1e3509aebdf03e9b6a823",
 		"21fbd092c944e07071c2b9f5cd1b3599389ea186", "001b45c5f07a19b50d304b4d283cd47cb71ba19e",
-		"cd3604201b192077ffeb8a54befc0485a8f1248a",
+		"7f43b7af6f79f717dff877b821a4541b9d4fb09b",
 	}, sums)
 	require.Len(t, Sources(Standard), len(sums))
 }

@@ -9,11 +9,12 @@
 -- list     ARGV[3] largest number of leases
 -- remove   ARGV[3] request. Its lease is removed if it has ended.
 --
--- A former master's clock may have been ahead by skew, so the list has only leases that have ended by every clock. A
--- lease that has ended is never extended: another caller of this script may be giving back its permits.
+-- Two masters may differ by twice the skew, and a failover moves slots and leases from one to the other. So the list has
+-- only leases that ended twice the skew ago. A lease that has ended is never extended: another caller of this script may
+-- be giving back its permits.
 --
 -- Reply    keep    B begun, X extended, E the lease has ended and nothing was written, T a key is of another type
---          list    an array: request, milliseconds since the end, and call, of each lease
+--          list    an array: request, milliseconds since the end, and call, of each lease, the newest first
 --          remove  D done
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     list: linear in the bytes of the reply; else logarithmic in the number of leases.
@@ -56,7 +57,7 @@ if action == 'k' then
   redis.call('PEXPIRE', KEYS[2], ARGV[6])
   return state
 elseif action == 'e' then
-  local ended = redis.call('ZREVRANGEBYSCORE', KEYS[1], string.format('%.0f', now - skew), '-inf', 'LIMIT', '0', ARGV[3])
+  local ended = redis.call('ZREVRANGEBYSCORE', KEYS[1], string.format('%.0f', now - 2 * skew), '-inf', 'LIMIT', '0', ARGV[3])
   local list = {}
   for i, request in ipairs(ended) do
     local last, call = read(redis.call('HGET', KEYS[2], request))
