@@ -59,8 +59,8 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
-// keepLease repeats the request with a lease. The service has given back permits that are missing in the answer. A lease
-// counts from the first call that may have begun it.
+// keepLease repeats the request with a lease. The service has given back permits that are missing in the answer. A
+// lease counts from the first call that may have begun it.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

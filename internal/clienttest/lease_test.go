@@ -44,7 +44,9 @@ func ending(t *testing.T, store pacing.Store) (returned *atomic.Int64) {
 // leases passes calls on, and counts those with a lease. answer, unless nil, answers the n-th of them and reports
 // whether it did.
 func leases(n *atomic.Int64, answer func(n int64, w http.ResponseWriter) bool) func(http.Handler) http.Handler {
-	return leasesThrough(n, func(n int64, w http.ResponseWriter, _ func()) bool { return answer != nil && answer(n, w) })
+	return leasesThrough(n, func(n int64, w http.ResponseWriter, _ func()) bool {
+		return answer != nil && answer(n, w)
+	})
 }
 
 // leasesThrough is leases for an answer that may let the service do the call, whose answer is then lost.

@@ -86,9 +86,9 @@ func (c *Call) checkLease() error {
 	return nil
 }
 
-// lease begins or extends the lease of a request that was granted permits. A lease lasts until the last slot at most, so
-// there are no more leases than remembered requests. lease reports whether the answer still holds:
-// the permits of a lease that has ended go back, also between the store's answer and this call.
+// lease begins or extends the lease of a request that was granted permits. A lease lasts until the last slot at most,
+// so there are no more leases than remembered requests. lease reports whether the answer still holds: the permits of a
+// lease that has ended go back, also between the store's answer and this call.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
