@@ -21,7 +21,7 @@ import (
 type PaceCommand struct {
 	Service
 	Pacer     string         `arg:"" help:"Name of the pacer, or several names separated by commas; then each line needs a permit from every pacer."`
-	File      string         `arg:"" optional:"" default:"-" help:"File whose lines the command copies. Default: standard input."`
+	File      string         `arg:"" optional:"" default:"-" help:"File with the lines to send; the command copies them to standard output. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"Id of the message to which the lines belong; required for pacers with a separate limit for each message."`
 	Key       string         `help:"Key of the lines, such as a phone number that sends; required for pacers with a separate limit for each key."`
 	Share     string         `placeholder:"NAME" help:"Name of a share, a part of the pacer's rate reserved for certain calls; the API key must permit this share. Default: the share of the API key, if any."`

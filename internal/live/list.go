@@ -48,7 +48,7 @@ func keyOf(user capping.UserID) uint32 {
 	return narrowKeys | uint32(user>>48)
 }
 
-// block holds the changes of users with the same key.
+// block holds the changes of a set for the users whose ids share one key.
 type block struct {
 	mids  []uint32 // the 32 bits above lows, for users from 2^32 on; otherwise nil
 	lows  []uint16 // the lower 16 bits of the ids

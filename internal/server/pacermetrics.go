@@ -53,7 +53,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"Granted permits whose time to send has come, counted at each pacer of the call."),
 		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_share_permits_granted_total",
-			Help: "Permits granted by pacers with shares (reserved parts), by share; empty for calls without a share.",
+			Help: "Permits granted by pacers with reserved parts (shares), by share; no share for the other calls.",
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_permits_wait_seconds",

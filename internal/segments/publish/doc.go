@@ -87,8 +87,8 @@
 // If the fence comes after the swap, the collector sees the new generation and keeps it. If the fence
 // comes before (1), the publisher sees the lease in (2), so all removals end before (3). A fence between
 // (1) and (4) makes the swap fail. The proof needs no synchronised clocks: a lease expires if it has not
-// changed for its duration, by the clock of the process that waits. Its holder uses only the first half of
-// the duration after a renewal; the second half is reserved for requests in flight.
+// changed for its duration, by the clock of the process that waits. The holder of the lease uses only the first
+// half of the duration after a renewal; the second half is reserved for requests in flight.
 //
 // # History
 //
