@@ -32,8 +32,8 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 	for _, key := range []string{keys.Log("p", "0a"), keys.Forgotten("p"), keys.Request(ask.Request)} {
 		require.NoError(t, client.HSet(t.Context(), key, "a", "b").Err())
 		_, err := s.TakePermits(t.Context(), ask)
-		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the Redis key of a pacer is "+
-			"not a string", key)
+		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the Redis key of a pacer must "+
+			"be a string", key)
 		require.NotContains(t, err.Error(), "users")
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}
@@ -171,7 +171,7 @@ func TestAsksThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	_, err := s.TakePermits(t.Context(), askOf("p", 1, 0))
-	require.ErrorContains(t, err, "0 limits for p")
+	require.ErrorContains(t, err, "pacer p must have 1 to 5 limits, got 0")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = s.TakePermits(ctx, askOf("p", 1, 0, hourly))
