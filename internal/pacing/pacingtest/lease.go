@@ -47,15 +47,15 @@ func leasesEnd(f *fixture) {
 
 // leasesReturn checks that the permits of a sender that stays silent go back, and that another sender keeps its own.
 func leasesReturn(f *fixture) {
-	one := target(spaced(time.Minute))
-	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}
+	one := target(spaced(10 * time.Minute))
+	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: 10 * time.Hour}}}
 	instances := [2]*pacing.Pacers{pacing.New(f.store, policy), pacing.New(f.store, policy)}
 	var returned atomic.Int64
 	for _, p := range instances {
 		p.OnReturn(func(back *pacing.Back) { returned.Add(int64(back.Permits)) })
 	}
 	call := func(permits int, lease time.Duration) *pacing.Call {
-		return &pacing.Call{Pacers: []string{one.Pacer}, Permits: permits, MaxWait: time.Hour, RequestID: Name(),
+		return &pacing.Call{Pacers: []string{one.Pacer}, Permits: permits, MaxWait: 10 * time.Hour, RequestID: Name(),
 			Client: "a", Lease: lease}
 	}
 	take := func(i int, call *pacing.Call) int {
@@ -68,7 +68,7 @@ func leasesReturn(f *fixture) {
 	require.Equal(f, 10, take(0, alive))
 	require.Equal(f, 20, take(1, silent))
 	require.Equal(f, 20, take(0, dead))
-	require.Equal(f, 11, take(0, call(30, 0)), "60 slots in the hour, and one at once")
+	require.Equal(f, 11, take(0, call(30, 0)), "60 slots in ten hours, and one at once")
 	testkit.Eventually(f.T, func() bool {
 		require.Equal(f, 10, take(1, alive), "another instance keeps the lease, too")
 		list, err := f.store.EndedLeases(f.Context(), "", 1000)
