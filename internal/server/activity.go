@@ -17,8 +17,8 @@ import (
 // activityParameters lists the query parameters of GET /v1/activity.
 var activityParameters = []string{"since", "until"}
 
-// These bound the period of an answer, and the times for which the counts of a finished hour are reused: other
-// instances may flush late.
+// These constants bound the period of GET /v1/activity and the reuse of counts. The counts of an hour are reused for 10
+// minutes, if the hour ended more than 10 minutes ago, because other instances may flush their counts late.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -26,9 +26,10 @@ const (
 	reused        = 10 * time.Minute
 )
 
-// Activities answers calls about the decisions of all instances. An Activities is safe for concurrent use.
+// Activities serves the calls that ask for the hourly counts of the decisions of all instances. An Activities is safe
+// for concurrent use.
 type Activities struct {
-	counts counts // nil: nothing is counted
+	counts counts // nil: the service counts no decisions
 	clock  func() time.Time
 
 	mu   sync.Mutex
@@ -36,7 +37,7 @@ type Activities struct {
 }
 
 type keptHour struct {
-	hour *api.ActivityHour // nil: no calls
+	hour *api.ActivityHour // nil: the hour had no calls
 	read time.Time
 }
 
@@ -51,7 +52,7 @@ func (s *Server) activity(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// Between returns the hours that begin at since or later and before until.
+// Between returns the hours that begin at or after the parameter since, and before the parameter until.
 func (a *Activities) Between(ctx context.Context, parameters map[string]string) (*api.Activity, error) {
 	from, until, err := a.period(parameters)
 	if err != nil || a.counts == nil {
@@ -70,7 +71,7 @@ func (a *Activities) Between(ctx context.Context, parameters map[string]string) 
 	return found, nil
 }
 
-// period returns the bounds of the answer; the first is the begin of an hour.
+// period returns the parameters since and until, or their defaults. The returned start is rounded down to a full hour.
 func (a *Activities) period(parameters map[string]string) (from, until time.Time, err error) {
 	now := a.clock().UTC()
 	until, from = now, now.Add(-usualActivity)
@@ -100,7 +101,7 @@ func (a *Activities) period(parameters map[string]string) (from, until time.Time
 	return from, until, nil
 }
 
-// hour returns the counts of an hour, or nil without calls.
+// hour returns the counts of the hour that begins at the given time, or nil when the hour had no calls.
 func (a *Activities) hour(ctx context.Context, at time.Time) (*api.ActivityHour, error) {
 	now := a.clock()
 	a.mu.Lock()
@@ -120,7 +121,7 @@ func (a *Activities) hour(ctx context.Context, at time.Time) (*api.ActivityHour,
 	return hour, nil
 }
 
-// keep remembers a finished hour, and forgets hours that were read long ago.
+// keep stores the counts of a finished hour in memory, and deletes hours that were read 10 or more minutes ago.
 func (a *Activities) keep(at time.Time, hour keptHour) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,7 +132,7 @@ func (a *Activities) keep(at time.Time, hour keptHour) {
 	a.kept[at] = hour
 }
 
-// hourOf adds up the counts of an hour over the channels, or returns nil without calls.
+// hourOf adds up the counts of an hour over all channels, or returns nil when the hour had no calls.
 func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	sum := messages.Answers{}
 	for i := range found {
@@ -148,7 +149,7 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	for _, name := range slices.Sorted(maps.Keys(sum.Segments)) {
 		minute, err := strconv.Atoi(name)
 		if err != nil {
-			continue // of a later version
+			continue // a later version of capper wrote this name
 		}
 		part := sum.Segments[name]
 		hour.Parts = append(hour.Parts, api.ActivityPart{At: at.Add(time.Duration(minute) * time.Minute),
@@ -157,7 +158,7 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	return hour
 }
 
-// timeOf returns the time that a parameter names: a time, a date or an age.
+// timeOf parses the value of the query parameter field: a time, a date or an age such as 36h.
 func timeOf(field, text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err != nil {

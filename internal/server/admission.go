@@ -6,7 +6,8 @@ import (
 	"capper/internal/server/gate"
 )
 
-// ofBudgets returns the metrics of every budget: the amount in use and the number of refused and cut calls.
+// ofBudgets returns the metrics of every budget: the amount in use, and the numbers of refused calls and of calls that
+// were cut off.
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},

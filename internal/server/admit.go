@@ -15,8 +15,8 @@ import (
 	"capper/internal/trace"
 )
 
-// enter admits a call about an audience: it checks the bounds that all calls share, and the client's rate. The answer
-// argument is the approximate maximum size of the answer in bytes.
+// enter admits a call about a list or an expression of users: it reserves users and memory, and charges the client's
+// rate. The argument answer is the approximate maximum size of the HTTP response in bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	_, part := trace.Start(c.ctx, "admit")
 	defer part.End()
@@ -32,10 +32,10 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 	return place, nil
 }
 
-// findUsers evaluates an audience expression and stores the matching users in the audience. The names in the
-// expression are those of the given policy's configuration. The body b accounts for the memory of the users.
+// findUsers evaluates an audience expression and stores the matching users in the audience. The policy resolves the
+// named expressions that the audience expression uses. The budget of the body b is charged for the memory of the users.
 //
-// The argument names says whether the answer names users.
+// The argument names says whether the HTTP response lists users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {
 	if a.Query == nil {
 		return nil
@@ -51,12 +51,12 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 		Most: s.bounds.BitmapUsers, Names: names, Reserve: b.Reserve})
 }
 
-// findContext returns a context that limits the evaluation of an audience to the time for which the caller waits.
+// findContext returns a context that limits the evaluation of an audience expression to the time limit of a call.
 func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, s.bounds.CallTimeout)
 }
 
-// decodeBounds returns the bounds that apply to the request in a body.
+// decodeBounds returns the limits for decoding the body b.
 func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	return wire.Bounds{
 		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
@@ -64,7 +64,7 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	}
 }
 
-// writeAnswer writes an answer that was encoded into the place's buffer.
+// writeAnswer writes a response body that was encoded into the buffer of p.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	_, part := trace.Start(c.ctx, "write answer")
 	defer part.End()
@@ -74,7 +74,7 @@ func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	p.Write(c.w, s.bounds.MinRate)
 }
 
-// admit takes the users from the client's rate budget and writes the rest of the budget to the response headers.
+// admit takes the users from the client's rate limit, and writes the remaining amount to the response headers.
 func (s *Server) admit(c *call, field string, users int) error {
 	rate := s.access.Load().RateOf(c.Client)
 	if rate.UsersPerSecond == 0 {
@@ -109,8 +109,8 @@ func (s *Server) admit(c *call, field string, users int) error {
 	return nil
 }
 
-// charge takes the price of work that is not counted in users from the client's rate budget. The method takes no more
-// than the client's burst, so that an expensive call stays possible.
+// charge takes a price from the client's rate limit, for work that is not proportional to the users of a call. The
+// price is limited to the client's burst, so that every client can afford an expensive call.
 func (s *Server) charge(c *call, field string, price int) error {
 	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {
 		price = min(price, rate.Largest())
@@ -118,7 +118,7 @@ func (s *Server) charge(c *call, field string, price int) error {
 	return s.admit(c, field, price)
 }
 
-// writeRate sets the rate headers in their usual spelling, which http.Header.Set would change.
+// writeRate sets the response headers of the rate limit in their usual spelling, which http.Header.Set would change.
 func writeRate(h http.Header, rate capping.Rate, result capping.RateState) {
 	for _, prefix := range []string{"RateLimit-", "X-RateLimit-"} {
 		h[prefix+"Limit"] = []string{strconv.Itoa(rate.Largest())}

@@ -44,7 +44,7 @@ func (s *Server) countAudience(c *call) error {
 	return writeJSON(c.w, counts)
 }
 
-// previewChannel returns the channel of a count's preview, or the zero channel when the request asks for no preview.
+// previewChannel returns the channel of the preview in a count request, or 0 when the request asks for no preview.
 func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Channel, error) {
 	if !r.Preview {
 		return 0, nil
@@ -52,11 +52,12 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 	return wire.SendChannel(r.Channel, policy)
 }
 
-// previewBatch is the number of users that a preview decides at a time.
+// previewBatch is the number of users that a preview decides in one step.
 const previewBatch = 100_000
 
-// basisOf returns the segments generation and the policy that decide a whole call. A query that names no generation
-// takes its users from the same generation. The argument q is nil for a call without an audience query.
+// basisOf returns the segments generation and the policy that decide a whole call. A query that names no generation is
+// set to the returned generation, so that the same segments select and decide the users. The argument q is nil for a
+// call without an audience query.
 func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	basis := s.capper.Basis()
 	if q == nil || q.Generation != "" || q.Cursor != "" {
@@ -65,10 +66,10 @@ func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	if _, err := s.finder.Pin(basis.Generation()); err == nil {
 		q.Generation = basis.Generation()
 	}
-	return basis // without a pin the finder says why
+	return basis // without a pin the finder reports the error
 }
 
-// preview decides the counted users in the same way as a filter call would now, and records nothing.
+// preview decides the counted users as a filter call would decide them now, and records nothing.
 func (s *Server) preview(
 	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
@@ -92,7 +93,7 @@ func (s *Server) preview(
 	return s.decide(ctx, send, a.Users, capping.InstantOf(s.clock())), nil
 }
 
-// decide decides the users in the same way as a filter call would at the given instant, and records nothing.
+// decide decides the users as a filter call would decide them at the time at, and records nothing.
 func (s *Server) decide(
 	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
 ) *api.Summary {
@@ -150,7 +151,7 @@ func (s *Server) forecast(c *call) error {
 	return writeJSON(c.w, s.forecastOf(ctx, &capping.Send{Basis: basis, Channel: channel}, r, times))
 }
 
-// forecastBytes is the approximate size of one forecast time in the answer, in bytes.
+// forecastBytes is the approximate size in bytes of one forecast time in the HTTP response.
 const forecastBytes = 16 << 10
 
 func (s *Server) forecastOf(
@@ -170,7 +171,7 @@ func (s *Server) forecastOf(
 	return answer
 }
 
-// used counts users by their sends that count for each limit now.
+// used counts the users by the number of their sends that count towards each limit now.
 func (s *Server) used(ctx context.Context, send *capping.Send, users []capping.UserID) []api.LimitUse {
 	uses, now := capping.NewUses(send.Basis, send.Channel), capping.InstantOf(s.clock())
 	for batch := range slices.Chunk(users, previewBatch) {

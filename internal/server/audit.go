@@ -13,14 +13,14 @@ import (
 	"capper/internal/trace"
 )
 
-// audit logs an action with its client and its result. All audit lines have the message "audit".
+// audit logs an action of a client and the result of the action. The log message is always "audit".
 func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", c.Client, "key", c.Key,
 		"address", gate.AddressOf(c.r.RemoteAddr)}
 	s.log.InfoContext(c.ctx, "audit", append(line, attrs...)...)
 }
 
-// auditRefusal logs the refusal of an API key. A logBound for each error code limits the number of log lines.
+// auditRefusal logs that the server refused an API key. For each error code a logBound limits the number of log lines.
 func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
 		return
@@ -30,7 +30,7 @@ func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 		return
 	}
 	path := c.r.URL.Path
-	if s.ids != nil && strings.HasPrefix(path, usersPath) { // an id stays out of logs
+	if s.ids != nil && strings.HasPrefix(path, usersPath) { // log lines must not contain user ids
 		path = usersPath + "…"
 	}
 	line := []any{"code", f.Code, "method", c.r.Method, "path", wire.Clip([]byte(path)), "suppressed", suppressed}
@@ -40,8 +40,8 @@ func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	s.audit(c, "key", "refused", line...)
 }
 
-// logBound limits log lines to a burst and then to one line a second, so that a caller without a key cannot flood the
-// log.
+// logBound limits log lines to a burst, and afterwards to one line a second, so that callers without a key cannot flood
+// the log.
 type logBound struct {
 	mu         sync.Mutex
 	full       time.Time // when the whole burst is available again
@@ -50,7 +50,8 @@ type logBound struct {
 
 const logBurst = 10
 
-// take reports whether a line may be logged now, and returns the number of lines suppressed since the last one.
+// take reports whether the caller may log a line now, and returns the number of lines suppressed since the last logged
+// line.
 func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,22 +67,22 @@ func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// newLogBounds returns a separate bound for each reason to refuse a key, so that a flood of one reason does not hide
-// the others.
+// newLogBounds returns a separate logBound for each reason to refuse a key, so that frequent refusals for one reason do
+// not suppress the log lines of the other reason.
 func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
-// AuditFile logs a change that no call made, for example a new configuration file or a new generation of segments.
-// The line has the form of the audit lines of calls.
+// AuditFile logs a change that no call made, for example a new configuration file or a new generation of segments. The
+// log line has the form of the audit lines for API calls.
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", trace.NewID(time.Now())}
 	logger.Info("audit", append(line, attrs...)...)
 }
 
-// SignIn returns the caller that an API key belongs to; the key needs the scope read. Successful and refused sign-ins
-// are logged like those of calls. After several wrong keys with an id from an address, the next key with the id from
-// this address has to wait.
+// SignIn returns the caller to whom an API key belongs. The key needs the scope read. SignIn logs successes and
+// refusals in the way of API calls. After several wrong keys with the same key id from one address, the next attempt
+// with this key id from this address must wait.
 func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {

@@ -8,13 +8,13 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Body is a received request body, together with the memory that the call holds of the bodies' budget.
+// Body is a received request body, with the memory that the call has reserved in the budget for request bodies.
 type Body struct {
 	Data []byte
 	hold *gate.Hold
 }
 
-// fill reads all of r, which holds at most limit bytes.
+// fill reads r to its end into Data. The reader r returns at most limit bytes.
 func (b *Body) fill(r io.Reader, limit int64) error {
 	for {
 		if len(b.Data) == cap(b.Data) {
@@ -33,8 +33,8 @@ func (b *Body) fill(r io.Reader, limit int64) error {
 	}
 }
 
-// enlarge moves the bytes to a larger buffer. The buffer may be slightly larger than limit, so that the read can see
-// the end of the body.
+// enlarge moves the received bytes to a larger buffer. The new buffer may be slightly larger than limit, so that the
+// next read can detect the end of the body.
 func (b *Body) enlarge(limit int64) error {
 	size := gate.NextSize(cap(b.Data), limit+bytes.MinRead)
 	if !b.hold.Grow(size) {
@@ -47,7 +47,7 @@ func (b *Body) enlarge(limit int64) error {
 	return nil
 }
 
-// Reserve takes n more bytes from the budget for data that is decoded from the body.
+// Reserve takes n more bytes from the budget for request bodies, for data that is decoded from the body.
 func (b *Body) Reserve(n int64) error {
 	if !b.hold.Grow(n) {
 		return gate.ErrTooManyBytes()
@@ -55,7 +55,7 @@ func (b *Body) Reserve(n int64) error {
 	return nil
 }
 
-// KeepUsers returns all memory of the body to the budget, except the given number of bytes for the decoded users.
+// KeepUsers returns the memory of the body to the budget, except the given number of bytes for the decoded users.
 func (b *Body) KeepUsers(bytes int64) {
 	gate.PutBuffer(b.Data)
 	b.Data = nil

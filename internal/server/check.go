@@ -35,8 +35,8 @@ func (s *Server) checkSends(c *call) error {
 	return writeJSON(c.w, wire.CheckAnswer(r, found, s.clock(), s.locate()))
 }
 
-// enterMessage admits a call about users of a message on a channel of the policy. The method returns the memory of
-// the body to the budget.
+// enterMessage admits a call about users of one message, and returns the channel that the request names. The method
+// returns the memory of the request body to the budget.
 func (s *Server) enterMessage(
 	c *call, b *Body, r *wire.MessageRequest,
 ) (capping.Channel, *gate.Place, error) {
@@ -53,8 +53,8 @@ func (s *Server) enterMessage(
 	return channel, p, nil
 }
 
-// locate returns a function that finds where a user's log is stored, or nil when the store keeps all logs in one
-// place.
+// locate returns a function that returns where the store keeps the log of a user, or nil when the store has only one
+// location.
 func (s *Server) locate() func(capping.UserID) capping.Location {
 	locator, ok := capping.As[capping.Locator](s.capper.Store())
 	if !ok {

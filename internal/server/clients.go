@@ -12,11 +12,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// clientMetrics counts the users of each configured client's calls. A clientMetrics is safe for concurrent use.
+// clientMetrics counts the users in API calls, for each configured client. A clientMetrics is safe for concurrent use.
 type clientMetrics struct {
 	counter *prometheus.CounterVec
 	exempt  *prometheus.CounterVec
-	refused *prometheus.CounterVec // by the limits on permit records
+	refused *prometheus.CounterVec // calls refused by the limits on permit records
 	mu      sync.RWMutex
 	named   []string
 }
@@ -38,10 +38,10 @@ func newClients() *clientMetrics {
 	}
 }
 
-// exemptResults maps the outcome of a call with enforce false to its metric label.
+// exemptResults maps whether a call with enforce false was allowed to the value of the metric label.
 var exemptResults = map[bool]string{true: "accepted", false: "refused"}
 
-// AddExempt counts a client's call with enforce false, which was either accepted or refused.
+// AddExempt counts a call of the client with enforce false, which the server either accepted or refused.
 func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -50,7 +50,8 @@ func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	}
 }
 
-// AddRecordless counts a client's call for permits that the limits on stored records refused.
+// AddRecordless counts a call for permits that the server refused because the client has too many permit records in the
+// store.
 func (c *clientMetrics) AddRecordless(client string) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -66,8 +67,8 @@ func (c *clientMetrics) now() []string {
 	return c.named
 }
 
-// Add counts the users of a client's call. Both labels are configured names. Add ignores a client that a
-// configuration change removed during the call.
+// Add counts the users of a client's call. The values of the labels client and channel are configured names. Add
+// ignores a client that a configuration change removed during the call.
 func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -81,8 +82,8 @@ func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	})
 }
 
-// Follow creates the counters of the clients that may filter, and deletes those of clients that the configuration no
-// longer names. The counters of a new channel appear with the channel's first users.
+// Follow creates the counters of all clients that may call /v1/filter, and deletes the counters of clients that the
+// configuration no longer names. The counters of a new channel appear with the channel's first users.
 func (c *clientMetrics) Follow(a *gate.Control, p *capping.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

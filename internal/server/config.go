@@ -29,67 +29,69 @@ import (
 type Config struct {
 	// Capper decides about users. Required.
 	Capper *capping.Capper
-	// IDs turns the ids of users into the users of the Capper. Nil: the ids are dense. With other ids than dense ones
-	// Journal, Audit and Records must be nil.
+	// IDs converts user ids to the users of the Capper. A nil IDs means dense ids. Journal, Audit and Records must be
+	// nil unless the ids are dense.
 	IDs *ids.Scheme
-	// Generations pins generations for look-ups and audiences. Nil: the service has no segments.
+	// Generations pins segments generations for look-ups and audiences. Nil means that the service has no segments.
 	Generations wire.Pin
-	// Audiences returns the named expressions that belong to a current or recent policy. It is safe for concurrent
-	// use. Nil: no expressions are configured.
+	// Audiences returns the named audience expressions of a current or recent policy. The function must be safe for
+	// concurrent use. Nil means that no expressions are configured.
 	Audiences func(*capping.Policy) *audience.Named
-	// Sets returns the configured rules of sets. It is safe for concurrent use. Nil: no set has a rule.
+	// Sets returns the configured rules of sets. The function must be safe for concurrent use. Nil means that no set
+	// has a rule.
 	Sets func() live.Rules
-	// History reads the generations at the segments source. Nil: the service has no source.
+	// History reads the generations at the location of the segments. Nil means that no location is configured.
 	History History
-	// Journal records calls. Nil: nothing is recorded.
+	// Journal writes API calls to the audit. Nil means that no audit is configured.
 	Journal *journal.Journal
-	// Pacers grants permits. Nil: no pacers are configured.
+	// Pacers grants permits. Nil means that no pacers are configured.
 	Pacers *pacing.Pacers
-	// MessageCounts counts the answers about each message. Nil: nothing is counted.
+	// MessageCounts counts the decisions about each message. Nil means that messages are not counted.
 	MessageCounts *messages.Counter
-	// Audit finds the users to whom a message was sent, for releases of whole messages. Nil: such releases are
-	// refused.
+	// Audit finds the users who received a message, for calls that release whole messages. With a nil Audit, the server
+	// refuses these calls.
 	Audit Audit
-	// Records reads earlier decisions. Nil: nothing is recorded.
+	// Records reads earlier decisions from the audit. Nil means that no audit is configured.
 	Records AuditRecords
-	// Pressure counts messages per person from the audit. Nil: nothing is recorded.
+	// Pressure counts the messages per person in the audit. Nil means that no audit is configured.
 	Pressure Pressure
-	// Replay replays the audit under other limits. Nil: nothing is recorded.
+	// Replay decides the recorded calls of the audit again under other limits. Nil means that no audit is configured.
 	Replay Replay
-	// Segments and ConfigStatus return the parts of /v1/status with these names. They are safe for concurrent use.
-	// Nil: the status leaves the part empty.
+	// Segments and ConfigStatus return the fields segments and config of /v1/status. Both functions must be safe for
+	// concurrent use. With a nil function, the field stays empty.
 	Segments     func() api.SegmentsStatus
 	ConfigStatus func() api.ConfigStatus
-	// Logger receives the errors that callers do not see. Nil: log lines are discarded.
+	// Logger receives the errors that responses do not show. A nil Logger discards all log lines.
 	Logger *slog.Logger
-	// Tracer records spans of requests. Nil: nothing is traced.
+	// Tracer records spans of requests. A nil Tracer records no spans.
 	Tracer *trace.Exporter
-	// TraceMessages adds message ids to spans.
+	// TraceMessages adds message ids to the spans.
 	TraceMessages bool
-	// Registerer receives the server's metrics, and Gatherer returns the metrics of /metrics. Nil: the server uses
-	// its own registry.
+	// Registerer receives the server's metrics, and Gatherer returns the metrics of /metrics. If a field is nil, the
+	// server uses a registry of its own.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
-	// Bounds limit the load of callers. A zero field stands for its default.
+	// Bounds limit the load that callers can cause. A zero field of Bounds means the default value.
 	Bounds gate.Bounds
-	// Access holds the API keys and the rates of clients. Zero: everybody may call at any rate, which is for loopback
-	// listeners only. SetAccess changes it later.
+	// Access holds the API keys and the rates of clients. The zero value lets everybody call at any rate, which is
+	// suitable for loopback listeners only. SetAccess replaces the rules later.
 	Access gate.Rules
-	// Limiter keeps the callers' rates for all instances. While it fails, and when it is nil, each process keeps its
-	// own rates.
+	// Limiter enforces the callers' rates over all instances. While Limiter fails, or when it is nil, each process
+	// enforces the rates alone.
 	Limiter capping.RateLimiter
-	// AdminSeparate: only Admin serves /metrics and the calls of the scope admin. False: Public serves them too.
+	// AdminSeparate says whether only the handler Admin serves /metrics and the calls of the scope admin. If
+	// AdminSeparate is false, the handler Public serves these paths too.
 	AdminSeparate bool
-	// HostNames lists the accepted host names of a loopback listener, besides localhost and loopback addresses.
+	// HostNames lists the accepted host names of a loopback listener, in addition to localhost and loopback addresses.
 	HostNames []string
-	// Clock must be the clock of the Capper. Nil: time.Now.
+	// Clock must be the same clock as in the Capper. Nil means time.Now.
 	Clock func() time.Time
 }
 
-// History reads the generations at the source of the segments. A History is safe for concurrent use. Each method ends
-// when its context ends, and wraps objects.ErrNotFound when a generation does not exist.
+// History reads the generations at the location of the segments. A History is safe for concurrent use. A method returns
+// when its context ends. The error wraps objects.ErrNotFound when a generation does not exist.
 type History interface {
-	// List returns the newest generations and the live one.
+	// List returns the newest generations and the generation in use at the location.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
 	// Changes compares two generations.
 	Changes(ctx context.Context, from, to string) (*publish.Changes, error)
@@ -97,7 +99,7 @@ type History interface {
 
 var _ History = (*publish.History)(nil)
 
-// noHistory is the History of a service that has no segments source.
+// noHistory is the History of a service without a configured location of segments.
 type noHistory struct{}
 
 var errNoHistory = errors.New("the location of the segments is unknown")
@@ -110,8 +112,8 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
-// ofKind returns pin with a check that a generation has the ids of the server, so that no number is taken for that of
-// another user.
+// ofKind wraps pin with a check that the generation has the same kind of ids as the server. Without this check, a
+// number could stand for a different user.
 func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	kind, check := ids.Dense, ""
 	if scheme != nil {
@@ -141,7 +143,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.Pacers == nil {
-		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // which never asks its store
+		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // never calls its store
 	}
 	if c.Generations == nil {
 		c.Generations = func(string) (*segments.Snapshot, error) { return nil, &segments.GoneError{} }

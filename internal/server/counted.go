@@ -5,8 +5,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Each calls yield with every count since the start of the process. The counts are users by outcome, granted and
-// refused permits by pacer, and failed calls by pacer. Each may yield the same name several times; the values add up.
+// Each calls yield with every counter value since the start of the process. The counters are the users by outcome, and
+// for each pacer the granted permits, the refused permits and the failed calls. Each may yield the same name several
+// times; the caller must add up the values.
 func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	each(m.decided.users, func(labels map[string]string, n float64) { yield(labels["outcome"], labels["limit"], n) })
 	each(m.decided.shadow, func(labels map[string]string, n float64) { yield("shadow", labels["limit"], n) })
@@ -26,7 +27,7 @@ func each(vector *prometheus.CounterVec, yield func(labels map[string]string, n 
 	for counter := range collected {
 		var value dto.Metric
 		if err := counter.Write(&value); err != nil {
-			continue // a counter always writes
+			continue // Write of a counter never fails
 		}
 		labels := map[string]string{}
 		for _, pair := range value.GetLabel() {

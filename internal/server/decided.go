@@ -11,8 +11,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// decided counts users by outcome under the current policy. Counters for everything that can deny start at zero with
-// the policy; counters of removed sets and shadow limits are deleted. A decided is safe for concurrent use.
+// decided counts users by outcome under the current policy. A counter starts at zero for everything in the policy that
+// can deny a user. When sets and shadow limits leave the policy, their counters are deleted. A decided is safe for
+// concurrent use.
 type decided struct {
 	policy func() *capping.Policy
 
@@ -112,7 +113,7 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count counts the users of a call. The names argument holds the names of the rules that occur in the decisions.
+// count counts the users of a call. The names argument holds the segment names of the decisions.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
 		if users > 0 {
@@ -125,8 +126,8 @@ func (d *decided) count(sum *wire.Summary, names []string) {
 	})
 }
 
-// expect creates the counters of the policy's segments. The counter of a segment without its own limits appears with
-// the segment's first users.
+// expect creates a counter with value 0 for each segment of the policy and each reason for denial. A segment without
+// limits of its own gets a counter when the first user of the segment is decided.
 func (d *decided) expect(p *capping.Policy) {
 	withheld := withholding(p)
 	d.expectSegment(api.NoSegment, p.Default, withheld)
@@ -135,7 +136,7 @@ func (d *decided) expect(p *capping.Policy) {
 	}
 }
 
-// withholding returns the names of all rules in the policy that can deny a user, except the limits.
+// withholding returns the names of all reasons, other than limits, for which the policy can deny a user.
 func withholding(p *capping.Policy) (names []string) {
 	if len(p.Suppress) > 0 {
 		names = append(names, api.LimitSuppressed)

@@ -12,9 +12,9 @@
 //	        → EncodeFilter append the answer, release the users            wire
 //	        → Write        send the answer at the client's pace            gate
 //
-// A segment lookup follows the same path, but reads one generation of the segments instead of the policy and the
-// store. A call for permits follows the path with the pacers instead of the Capper, and costs one user of the
-// client's rate.
+// A segment lookup takes the same steps, but reads one generation of the segments instead of the policy and the store.
+// A call for permits takes the same steps, with the pacers instead of the Capper. The call costs one user of the
+// client's rate limit.
 //
 // # Packages
 //
@@ -22,50 +22,57 @@
 //	server/wire  decodes requests and encodes answers and failures
 //	server/gate  limits callers: keys, rates, budgets, connections, pace
 //
-// The types of requests, answers and errors belong to package client/api, which the Go client shares. A handler is a
-// plain function of a call. Every refusal is a wire.Failure, whose code has one HTTP status (api.Code.Status). Any
-// other error is internal: the server logs its text and hides it from the caller.
+// The types of requests, responses and errors belong to package client/api, which the Go client imports too. The
+// handler of a call is a plain function. The server reports every refused call as a wire.Failure. The code of the
+// failure determines the HTTP status (api.Code.Status). All other errors are internal: the server logs the error text
+// and hides it from the caller.
 //
 // # The hot path
 //
-// The server reads a body once into a pooled buffer and scans it once. The ids go straight into the slice that the
-// store receives. One pass counts the decisions, and the encoder appends the answer to a pooled buffer, without a value
-// per user. Decoder and encoder are written by hand. Tests compare decoder and encoder with the types of package api,
-// and those types with the OpenAPI description.
+// The server reads a request body once into a pooled buffer and scans the buffer once. The decoder writes the user ids
+// directly into the slice that the store receives. One pass counts the decisions. The encoder then appends the response
+// to a pooled buffer, without allocating a value for each user. Decoder and encoder of the hot path are written by
+// hand. Tests compare the decoder and the encoder with the types of package api, and compare these types with the
+// OpenAPI description.
 //
 // # Ids
 //
-// A server has one kind of ids (Config.IDs). Dense ids are users themselves. The decoder turns all other ids into
-// images, which are the users of the Capper, and keeps the ids beside them for the answer, because an image does not
-// lead back to its id. A call that takes only dense ids refuses other kinds by name. Log lines show images, not ids.
+// A server accepts one kind of user ids (Config.IDs). A dense id is itself the number of a user. The decoder converts
+// every other id to an image, which is the user of the Capper. An image cannot be converted back to its id, so the
+// decoder keeps the ids in memory for the response. A call that supports only dense ids returns an error that names the
+// unsupported kind. Log lines contain images instead of ids.
 //
 // # Guarantees
 //
-//   - Each user is in exactly one of allowed, denied and unavailable. Replayed users are a part of allowed.
-//   - A call that reached the store continues when its caller disconnects. The store judges and records each user
-//     atomically. A caller learns the result by repeating the call with the same message id (for permits: request id).
-//   - Permits are an error when the store did not answer, and never a grant.
-//   - Bounds limit the cost of a call before the cost arises: bytes of one body and of all bodies, users of one batch
-//     and of all calls, bytes of all answers, connections, users per second of a client, time for the header and for
-//     the store, and the minimum rate of a body and of an answer.
-//   - Two expressions are evaluated at a time, each on all cores. Waiting clients take turns, and the deadline of a
-//     call ends its wait.
-//   - Clients share the budgets fairly: the client that holds most is refused first. Users are held until they are
-//     decided, body memory until the body is decoded, and answer memory until the answer is written. A client that
-//     stops sending or reading is disconnected when another client needs the memory.
+//   - A filter response lists each user in exactly one of allowed, denied and unavailable. Replayed users are also in
+//     allowed.
+//   - When a caller disconnects after the store call began, the store call continues. The store decides and records
+//     each user atomically. A caller that got no response repeats the call with the same message id (for permits:
+//     request id), and gets the result.
+//   - When the store does not answer a call for permits, the server returns an error and grants no permits.
+//   - Bounds limit the resources of a call before the call uses them: bytes of one body and of all bodies, users of one
+//     batch and of all calls, bytes of all responses, connections, users per second of a client, time for the request
+//     header and for the store, and the minimum rate of reading and writing.
+//   - The server evaluates two audience expressions at the same time, each on all cores. Clients that wait for an
+//     evaluation take turns. The wait ends at the deadline of the call.
+//   - Clients share the budgets fairly: when a budget is exhausted, the server first refuses the client that holds most
+//     of the budget. A call holds users until they are decided, memory for the request body until the body is decoded,
+//     and memory for the response until the response is written. The server disconnects a client that stops sending or
+//     reading, when another client needs the memory.
 //
 // # Access
 //
-// Without API keys everybody may call, but then the service listens on loopback addresses only. With keys every call
-// needs a key with the right scope, except health, readiness and the API's description. Operators have the admin
-// listener. The console pages check the visitor's key through Inside, with its current scopes.
+// Without configured API keys everybody may call, but then the service listens on loopback addresses only. With
+// configured API keys, every call except /healthz, /readyz and /openapi.yaml needs a key with the right scope.
+// Operators can use a separate admin listener. Pages of the console make API calls through the handler Inside, which
+// checks the current scopes of the visitor's key.
 //
-// A caller with a namespace sees only its own messages. A caller without a namespace sees all messages, each with its
-// namespace, and selects another namespace by the parameter namespace. Questions about the past are answered
-// from the audit.
+// A caller whose API key has a namespace sees only the messages of this namespace. A caller whose key has no namespace
+// sees all messages with their namespaces, and can select one namespace by the query parameter namespace. The server
+// reads past decisions from the audit.
 //
 // # Non-goals
 //
-// The API has no sessions, no cookies, no cross-origin calls from browsers and no streaming. A larger audience takes
-// several calls with one message id; see package client.
+// The API has no sessions, no cookies, no cross-origin calls from browsers and no streaming. Callers divide a larger
+// audience over several calls with the same message id; see package client.
 package server

@@ -36,7 +36,7 @@ func (s *Server) filter(c *call) error {
 		return err
 	}
 	defer p.Close()
-	if r.Query == nil { // the call may have waited, and a list or a limit may have changed meanwhile
+	if r.Query == nil { // the call may have waited, and a set or a limit may have changed meanwhile
 		if send, err = s.sendOf(c, r); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Server) filter(c *call) error {
 	return nil
 }
 
-// readFilter receives and decodes the request. The caller closes the body.
+// readFilter receives and decodes the request of a filter call. The caller of readFilter closes the returned body.
 func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	_, part := trace.Start(c.ctx, "decode")
 	defer part.End()
@@ -76,7 +76,8 @@ func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	return body, r, nil
 }
 
-// mayExempt refuses a call with enforce false when the key lacks the scope for it, and counts such calls.
+// mayExempt refuses a call with enforce false when the API key lacks the scope exempt. Every call with enforce false is
+// counted.
 func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 	if r.Enforce {
 		return nil
@@ -91,8 +92,8 @@ func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 			"under server.api_keys", gate.ScopeExempt, c.Key)
 }
 
-// expectedBytes estimates the size of the answer from the size of the body, because bitmaps of answers are about as
-// large as bitmaps of requests.
+// expectedBytes estimates the size of the response body. For bitmaps the estimate is the size of the request body,
+// because bitmaps in responses are about as large as bitmaps in requests.
 func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	switch {
 	case r.Form == wire.InPacked:
@@ -110,7 +111,7 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	return int64(1024 + id*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
 }
 
-// answerBytes estimates the maximum memory of the answer in bytes, including the memory for encoding.
+// answerBytes estimates the maximum memory of the response in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
 	if r.Form == wire.InLists && !r.Counts {
@@ -122,7 +123,7 @@ func answerBytes(r *wire.FilterRequest) int64 {
 	return 1024 + perUser*int64(len(r.Users)) + r.GivenBytes()
 }
 
-// sendOf converts the caller's request to a capping.Send without users.
+// sendOf converts the request to a capping.Send without users.
 func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	basis := s.basisOf(r.Query)
 	channel, err := wire.SendChannel(r.Channel, basis.Policy())
@@ -139,7 +140,7 @@ func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	}, nil
 }
 
-// count adds the answers of a call to the counts of its message, and to the activity of the hour.
+// count adds the decisions of a call to the counts of the message, and to the counts of the current hour.
 func (s *Server) count(send *capping.Send, d *capping.Decisions, sum *wire.Summary) {
 	now := s.clock()
 	at, asked := capping.InstantOf(now), int64(sum.Requested)

@@ -11,11 +11,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// inflatedFree is the inflated size in bytes that every gzip body may have. Beyond that size, the inflated body may
-// have at most Bounds.GzipRatio times the bytes that were sent.
+// inflatedFree is the inflated size in bytes that the server accepts for every gzip body. A larger inflated body must
+// not exceed inflatedFree plus Bounds.GzipRatio times the size of the compressed body.
 const inflatedFree = 4 << 20
 
-// inflate replaces a gzip body by its inflated bytes.
+// inflate replaces a gzip body by the decompressed body.
 func (rc *receiver) inflate(b *Body) error {
 	sent := b.Data
 	defer func() { gate.PutBuffer(sent) }()
@@ -52,7 +52,7 @@ func notGzip(cause error) *wire.Failure {
 
 var errBeyond = errors.New("the body has more bytes than allowed")
 
-// boundedReader fails after more than left bytes have been read.
+// boundedReader returns an error after more than left bytes were read.
 type boundedReader struct {
 	r    io.Reader
 	left int64

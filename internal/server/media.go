@@ -9,7 +9,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// checkMedia refuses a body whose headers declare anything other than JSON in UTF-8, plain or compressed with gzip.
+// checkMedia refuses a request unless its headers declare a JSON body in UTF-8, either plain or compressed with gzip.
 func checkMedia(r *http.Request) error {
 	given := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(given)
@@ -26,7 +26,8 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// takenEncoding reports whether the service accepts bodies in the content coding. The case of the name is ignored.
+// takenEncoding reports whether the service accepts the value of the header Content-Encoding. The comparison ignores
+// the case of the letters.
 func takenEncoding(coding string) bool {
 	return strings.EqualFold(coding, "gzip") || strings.EqualFold(coding, "identity")
 }

@@ -13,14 +13,15 @@ import (
 	"capper/internal/capping"
 )
 
-// userOutcome is the latest outcome that the audit holds for a user of a message.
+// userOutcome is the latest outcome in the audit for a user of a message.
 type userOutcome struct {
-	kind  audit.Outcome // Allowed for Replayed, too
+	kind  audit.Outcome // Allowed also stands for Replayed
 	limit string        // name of the limit, for Denied
 	set   string        // suppressing set, for Denied by suppression
 }
 
-// outcomeOf returns the outcome of a group. known is false for a group that changes no outcome.
+// outcomeOf returns the outcome of the users in a group of an audit record. The result known is false for a group that
+// changes no user's outcome.
 func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	switch g.Outcome {
 	case audit.Allowed, audit.Replayed:
@@ -33,19 +34,19 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// yields reports whether the outcome gives way to an earlier send: a user with a send keeps it when a later call
-// withholds the message or has an unknown result.
+// yields reports whether an earlier send of the same message takes precedence over this outcome. After a send, a later
+// denial or an unknown result leaves the user's outcome allowed.
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
 // mayHold reports whether a user with this outcome may have a send.
 func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind == audit.Unavailable }
 
-// outcomes holds the latest outcome of each user of a message on a channel, in the records read so far. A user with a
-// send that was not released is allowed, even if a later call withheld the message.
+// outcomes holds the latest outcome of each user of a message on one channel, according to the audit records read so
+// far. A user whose send was not released counts as allowed, even if a later call denied the same message.
 type outcomes interface {
 	take(r *audit.Record)
-	// each calls yield with the users of each outcome, some thousands at a time. No user has two outcomes. Records
-	// cannot be taken afterwards. The slice is valid until yield returns.
+	// each calls yield with the users of each outcome, some thousands of users at a time. Each user has one outcome.
+	// After a call of each, take must not be called. The slice users is valid until yield returns.
 	each(yield func(o userOutcome, users []capping.UserID))
 }
 
@@ -54,8 +55,8 @@ var (
 	_ outcomes = (*imageOutcomes)(nil)
 )
 
-// userOutcomes maps each outcome to its users, where ids are dense. Until settle, users with a send may have other
-// outcomes too.
+// userOutcomes maps each outcome to a bitmap of users, for dense ids. Until settle is called, a user with a send may
+// also have other outcomes.
 type userOutcomes map[userOutcome]*bitmap.Set
 
 // say moves users to a new outcome.
@@ -86,7 +87,8 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// holders returns those of the users who may have a send. A release of all channels names users of each of them.
+// holders returns those of the given users who may have a send on this channel. An audit record of a release on all
+// channels contains users of every channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {
@@ -98,7 +100,7 @@ func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	return found.Bitmap()
 }
 
-// settle leaves each user with one outcome.
+// settle removes the other outcomes of users with a send, so that each user has one outcome.
 func (o userOutcomes) settle() {
 	sent := o[userOutcome{kind: audit.Allowed}]
 	if sent == nil {
@@ -150,7 +152,7 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 		case audit.Allowed:
 			answer.AllowedBitmap = users
 		case audit.Denied:
-			if others := answer.DeniedBitmaps[o.limit].Bitmap; others != nil { // suppressed by another set
+			if others := answer.DeniedBitmaps[o.limit].Bitmap; others != nil { // users whom another set suppresses
 				users.Or(others)
 			}
 			answer.DeniedBitmaps[o.limit] = users
@@ -163,8 +165,8 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// calls calls take for each audit record of a message on a channel, in the order of time. The faults name unreadable
-// files.
+// calls passes each audit record of a message on a channel to the function take, in the order of time. The returned
+// faults name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
 ) (faults []string, err error) {
@@ -182,7 +184,7 @@ func (r *auditReader) calls(
 	return faults, nil
 }
 
-// wireBitmap converts a bitmap to the form used in answers.
+// wireBitmap converts a bitmap to the type that responses use.
 func wireBitmap(users *bitmap.Bitmap) (api.Bitmap, error) {
 	b := roaring.New()
 	_, err := b.ReadFrom(bytes.NewReader(users.Bytes()))

@@ -26,35 +26,35 @@ type counts interface {
 
 // Messages answers calls about messages. A Messages is safe for concurrent use.
 type Messages struct {
-	Counts counts // nil: messages are not counted
+	Counts counts // Messages serves the calls about messages. A Messages is safe for concurrent use.
 	Capper *capping.Capper
 	Clock  func() time.Time
-	Audit  Audit // nil: there is no audit
+	Audit  Audit // nil: no audit is configured
 	Past   *auditReader
 }
 
-// caller is the client of a call, with the query parameters of the call.
+// caller is the client that makes an API call, with the query parameters of the call.
 type caller struct {
-	Namespace  string // namespace of the key; "": the key has none
+	Namespace  string // namespace of the API key; "": the key has no namespace
 	Parameters map[string]string
 }
 
-// The query parameters are listed for each call: listParameters for List, and oneParameters for One. Other calls about
-// a message have nameParameters.
+// These variables list the accepted query parameters: listParameters for the method List, and oneParameters for the
+// method One. All other calls about a message accept nameParameters.
 var (
 	listParameters = []string{"since", "until", "id", "channel", "min_asked", "sort", "max", "cursor", "namespace"}
 	oneParameters  = []string{"users", "namespace"}
 	nameParameters = []string{"namespace"}
 )
 
-// These are the defaults of a list: the number of messages and the period.
+// These constants are the default and the maximum number of messages in a list, and the default period of a list.
 const (
 	usualMax   = 100
 	mostMax    = 1000
 	usualSince = 7 * 24 * time.Hour
 )
 
-// List returns a page of the messages for which calls arrived lately.
+// List returns a page of the messages for which API calls arrived in the requested period.
 func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	q, err := m.query(c)
 	if err != nil || m.Counts == nil {
@@ -72,7 +72,7 @@ func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	return list, nil
 }
 
-// query decodes the parameters of a list.
+// query decodes the query parameters of GET /v1/messages.
 func (m *Messages) query(c caller) (q messages.Query, err error) {
 	now := m.Clock()
 	if q.Since, err = since(c.Parameters["since"], now); err != nil {
@@ -101,7 +101,7 @@ func (m *Messages) query(c caller) (q messages.Query, err error) {
 	return q, err
 }
 
-// orNotCounted returns the given error, or an error that this service does not count messages.
+// orNotCounted returns err. If err is nil, orNotCounted returns the error that this service does not count messages.
 func orNotCounted(err error) error {
 	if err != nil {
 		return err
@@ -109,8 +109,8 @@ func orNotCounted(err error) error {
 	return wire.NewFailure(api.CodeConflict, "this store does not count messages")
 }
 
-// One returns the message with the given id, separately for each channel. One reads the audit if the caller asks for
-// users, and for a message that the store does not count.
+// One returns the counts of the message with the given id, separately for each channel. One reads the audit if the
+// caller asks for users, or if the store has no counts of the message.
 func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageChannels, error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
@@ -139,7 +139,8 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 	return answer, nil
 }
 
-// titleOf returns the title of a message with the given counts. A message without counts may have a title, too.
+// titleOf returns the title of a message, which the counts contain. For a message without counts, titleOf reads the
+// title from the store.
 func (m *Messages) titleOf(ctx context.Context, message capping.Message, found []messages.Counts) (string, error) {
 	if len(found) > 0 {
 		return found[0].Title, nil
@@ -148,7 +149,7 @@ func (m *Messages) titleOf(ctx context.Context, message capping.Message, found [
 	return titles[message], err
 }
 
-// SetTitle replaces the title of a message; "" removes it.
+// SetTitle replaces the title of a message; the title "" removes the stored title.
 func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*api.MessageTitle, error) {
 	message, err := c.Message(id)
 	if err == nil && m.Counts == nil {
@@ -172,7 +173,8 @@ func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*a
 	return &api.MessageTitle{MessageID: message.ID, Namespace: message.Namespace, Title: title}, nil
 }
 
-// addRecorded adds the users of the audit to the answer, and the channels that only the audit knows.
+// addRecorded adds the numbers of users from the audit to the response. It also adds the channels that only the audit
+// contains.
 func (m *Messages) addRecorded(
 	ctx context.Context, message capping.Message, counted []messages.Counts, answer *api.MessageChannels,
 ) error {
@@ -196,7 +198,7 @@ func (m *Messages) addRecorded(
 	for _, channel := range slices.Sorted(maps.Keys(recorded)) {
 		one := recorded[channel]
 		users := one.users(segments)
-		one.Released = max(one.Released, users.Released) // releases of all channels are in the users alone
+		one.Released = max(one.Released, users.Released) // only the numbers of users contain releases of all channels
 		told := wire.Message(&one.Counts, m.Capper.Policy())
 		told.Users, told.FromAudit, told.Title = users, true, answer.Title
 		answer.Channels = append(answer.Channels, told)
@@ -217,7 +219,7 @@ func (m *Messages) channels(found []messages.Counts) []api.Message {
 	return list
 }
 
-// match returns a filter for the messages that the caller may see and asks for.
+// match returns a filter for the messages that the caller may see and has requested.
 func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	channel, err := wire.ChannelOf(c.Parameters["channel"], m.Capper.Policy())
 	if err != nil {
@@ -232,8 +234,8 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	}, nil
 }
 
-// namespace returns the namespace that the caller asks for. In a list, "" means every namespace; elsewhere it means
-// none.
+// namespace returns the namespace that the caller requests. In calls for a list, the result "" means all namespaces. In
+// other calls, "" means the messages without a namespace.
 func (c caller) namespace() (string, error) {
 	asked, given := c.Parameters["namespace"]
 	switch {
@@ -248,8 +250,8 @@ func (c caller) namespace() (string, error) {
 	return asked, nil
 }
 
-// ForImport returns the namespace into which the caller imports sends. A namespace other than "" must be a valid
-// name.
+// ForImport returns the namespace to which the imported sends of the caller belong. ForImport accepts "" and valid
+// names.
 func (c caller) ForImport() (string, error) {
 	namespace, err := c.namespace()
 	if err == nil && namespace != "" && !capping.IsName(namespace) {
@@ -264,14 +266,15 @@ func (c caller) Message(id string) (capping.Message, error) {
 		return capping.Message{}, wire.Invalid("message_id", "has %d bytes and must have 1 to %d", len(id),
 			capping.MaxMessageID)
 	}
-	if !utf8.ValidString(id) { // such an id could belong to another namespace, because of the format of stored messages
+	if !utf8.ValidString(id) { // in the format of stored messages, this id could belong to another namespace
 		return capping.Message{}, wire.Invalid("message_id", "%q must be valid UTF-8", wire.Clip([]byte(id)))
 	}
 	namespace, err := c.namespace()
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since parses the start of a period, which is a time or an age such as 24h. For "", it returns the time a week ago.
+// since parses the beginning of a period, which is a time, a date or an age such as 24h. For an empty text, since
+// returns the time one week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil
@@ -279,7 +282,7 @@ func since(text string, now time.Time) (capping.Instant, error) {
 	return instantOf("since", text, now)
 }
 
-// instantOf parses a time, a date or an age.
+// instantOf parses a time, a date or an age such as 36h.
 func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -294,7 +297,7 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	return atLeastZero(now.Add(-ago)), nil
 }
 
-// pastSince does the same as since, for calls that reject a time in the future.
+// pastSince parses the same texts as since, and returns an error for a time in the future.
 func pastSince(text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err == nil && at.Time().After(now.Add(wire.Slack)) {
@@ -306,7 +309,7 @@ func pastSince(text string, now time.Time) (capping.Instant, error) {
 
 func atLeastZero(at time.Time) capping.Instant { return max(capping.InstantOf(at), 0) }
 
-// parseSpan parses a duration, which may use days, such as 7d.
+// parseSpan parses a duration, which may have the unit days, such as 7d.
 func parseSpan(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -327,7 +330,7 @@ func maxOf(parameters map[string]string) (int, error) {
 	return int(most), nil
 }
 
-// leastOf returns the least number of asked users of the listed messages.
+// leastOf returns the query parameter min_asked: a listed message has at least this number of requested users.
 func leastOf(parameters map[string]string) (int64, error) {
 	text, given := parameters["min_asked"]
 	if !given {

@@ -10,13 +10,13 @@ import (
 	"capper/internal/server/wire"
 )
 
-// mostDecided is the most users of a message that an answer with ids names.
+// mostDecided is the maximum number of users in a response that lists the user ids of a message.
 const mostDecided = 1_000_000
 
-// imageOutcomes is userOutcomes where ids are not dense.
+// imageOutcomes does the same as userOutcomes, for ids that are not dense.
 type imageOutcomes struct {
 	known []userOutcome
-	of    map[capping.UserID]uint16 // places in known
+	of    map[capping.UserID]uint16 // index in known
 }
 
 // take applies an audit record of the message to the outcomes.
@@ -32,7 +32,7 @@ func (o *imageOutcomes) take(r *audit.Record) {
 			place = len(o.known)
 			o.known = append(o.known, now)
 		}
-		all := r.Kind == audit.Release && r.Channel == 0 // the users of each channel
+		all := r.Kind == audit.Release && r.Channel == 0 // the record contains users of every channel
 		for user := range g.All() {
 			before, asked := o.of[user]
 			switch {
@@ -61,7 +61,8 @@ func (o *imageOutcomes) each(yield func(o userOutcome, users []capping.UserID)) 
 	}
 }
 
-// MessageIDs is Message where ids are not dense. The function name appends the text of a user's id.
+// MessageIDs does the same as Message, for ids that are not dense. The function name appends the user id of a user to
+// dst.
 func (r *auditReader) MessageIDs(
 	ctx context.Context, message capping.Message, channel capping.Channel,
 	name func(dst []byte, user capping.UserID) []byte,

@@ -98,9 +98,9 @@ func (s *Server) releaseMessage(c *call) error {
 	return writeJSON(c.w, given)
 }
 
-// mayChangeAcross refuses a call that changes a message of another namespace when the key lacks the scope admin.
-// Without this check, keys with the scope filter that are older than namespaces could release the campaigns of every
-// team. does names the change.
+// mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope admin.
+// Without this check, a key with the scope filter and without a namespace could release the campaigns of every team.
+// The argument does names the change in the error text.
 func (s *Server) mayChangeAcross(c *call, does string) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
@@ -217,8 +217,8 @@ func (s *Server) importSends(c *call) error {
 	return writeJSON(c.w, r.Answer(unavailable, sum))
 }
 
-// enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate.
-// In the answer the id of a user takes the given number of bytes.
+// enterImport admits an import of sends. The import reserves one user in the budget for each send, and the users of the
+// import are charged to the client's rate limit. The argument idBytes is the size of one user id in the response.
 func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {
@@ -235,8 +235,8 @@ func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate
 	return p, nil
 }
 
-// sentOf converts the imported sends that can still count for a limit to the domain's form. An unknown channel is an
-// error.
+// sentOf converts the imported sends to capping.Sent, and leaves out sends that are too old to count towards a limit.
+// sentOf returns an error for an unknown channel.
 func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
 	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
 	if err := r.SendsHaveChannels(policy); err != nil {
@@ -264,7 +264,7 @@ func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant)
 	return sent, nil
 }
 
-// importedMessages returns the messages of the import that the store must remember.
+// importedMessages returns the messages of the import that the store must record.
 func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []capping.Message) {
 	sends := make([]int, len(r.Messages))
 	for _, send := range r.Sends {
@@ -278,11 +278,11 @@ func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []ca
 	return messages
 }
 
-// summarizeImport counts the results of the sends, and collects the users whose result is unknown.
+// summarizeImport counts the results of the sends, and returns the users whose result is unknown.
 func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge,
 	merged []capping.Merged) []capping.UserID {
 	unavailable := []capping.UserID{}
-	rest := sent // in the order of the users
+	rest := sent // sorted by user
 	for i, user := range m.Users {
 		n := 0
 		for n < len(rest) && rest[n].User == user {

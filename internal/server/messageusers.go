@@ -12,14 +12,15 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordedMessage is everything that the audit holds about a message on one channel.
+// recordedMessage holds the audit's information about a message on one channel.
 type recordedMessage struct {
 	outcomes // nil: no record has users
 	messages.Counts
-	since capping.Instant // the first record
+	since capping.Instant // time of the first record
 }
 
-// Recorded returns what the audit holds about a message, by channel. The faults name unreadable files.
+// Recorded returns the audit's information about a message, separately for each channel. The returned faults name the
+// audit files that could not be read.
 func (r *auditReader) Recorded(ctx context.Context, message capping.Message) (
 	found map[capping.Channel]*recordedMessage, faults []string, err error) {
 	if r.Records == nil {
@@ -54,7 +55,7 @@ func newRecorded(first *audit.Record) *recordedMessage {
 		since: first.At}
 }
 
-// add adds a record to the users and to the counts.
+// add adds the users and the counts of an audit record.
 func (r *recordedMessage) add(record *audit.Record) {
 	if r.outcomes == nil && len(record.Groups) > 0 {
 		r.outcomes = userOutcomes{}
@@ -72,13 +73,13 @@ func (r *recordedMessage) add(record *audit.Record) {
 		switch g := &record.Groups[i]; {
 		case g.Outcome == audit.Allowed:
 			r.Recorded += int64(g.Count())
-		case g.Outcome == audit.Released && record.Channel != 0: // a release of all channels is not of this one alone
+		case g.Outcome == audit.Released && record.Channel != 0: // a release of all channels is not counted here
 			r.Released += int64(g.Count())
 		}
 	}
 }
 
-// answersOf returns the answers of a recorded call.
+// answersOf returns the counts of the decisions in the audit record of a call.
 func answersOf(r *audit.Record) *messages.Answers {
 	a := new(messages.Answers)
 	a.AddCall(r.At, r.Config)
@@ -110,10 +111,10 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users returns the numbers of distinct users by their latest outcome, and by their segments in the generation.
+// users returns the numbers of distinct users by their latest outcome, and by their segments in the given generation.
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
-	if r.outcomes == nil { // every call named an audience without users
+	if r.outcomes == nil { // each call was for an audience without users
 		return found
 	}
 	segments := newMessageSegments(of)
@@ -147,14 +148,14 @@ type messageSegments struct {
 	of      capping.Segments
 	numbers []uint32
 	codes   []uint8
-	byCode  []api.MessageSegmentUsers // 0: no segment
+	byCode  []api.MessageSegmentUsers // index 0: no segment
 }
 
 func newMessageSegments(of capping.Segments) *messageSegments {
 	return &messageSegments{of: of, byCode: make([]api.MessageSegmentUsers, len(of.Names())+1)}
 }
 
-// add counts users with an outcome.
+// add counts users with the given outcome.
 func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	n := len(users)
 	s.numbers, s.codes = slices.Grow(s.numbers[:0], n)[:n], slices.Grow(s.codes[:0], n)[:n]
@@ -176,7 +177,7 @@ func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	}
 }
 
-// named returns the segments with users by their names.
+// named returns the counts of the segments that have users, by segment name.
 func (s *messageSegments) named() map[string]api.MessageSegmentUsers {
 	found := map[string]api.MessageSegmentUsers{}
 	for code, users := range s.byCode {

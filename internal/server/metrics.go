@@ -16,7 +16,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Metrics counts calls and their users. All labels have a bounded set of values: routes, statuses, outcomes, and
+// Metrics counts calls and their users. All label values come from bounded sets: routes, statuses, outcomes, and
 // configured names of segments, limits, channels, clients and pacers. A Metrics is safe for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
@@ -28,9 +28,9 @@ type Metrics struct {
 	Clients *clientMetrics
 	// Pacers counts permits.
 	Pacers *pacerMetrics
-	// Sets counts the changes of sets by calls.
+	// Sets counts the changes that calls make to sets.
 	Sets *setMetrics
-	// Records counts the records that calls for permits leave.
+	// Records counts the records that calls for permits leave in the store.
 	Records *recordMetrics
 }
 
@@ -68,8 +68,8 @@ func newMetrics(
 	return m, errors.Join(faults...)
 }
 
-// expected lists the statuses that each route counts from 0 at the start. An alert needs the series before the first
-// failure happens.
+// expected lists the HTTP statuses for which every route has a counter with value 0 from the start. Alert rules need
+// these series before the first failure happens.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 
@@ -83,11 +83,11 @@ func (m *Metrics) ExpectRoute(route string) {
 	}
 }
 
-// timed reports whether the durations of the route are worth measuring. A profile, for example, takes as long as its
-// caller requested.
+// timed reports whether the durations of the route are measured. The duration of a profile, for example, is chosen by
+// its caller.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
-// CountRequest counts a call that has been answered.
+// CountRequest counts a finished call and its duration.
 func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	if timed(route) {
@@ -103,6 +103,6 @@ func (m *Metrics) CountImported(sum *api.ImportSummary) {
 	}
 }
 
-// CountDecisions counts the users of a call. The names argument holds the names of the rules that occur in the
-// decisions.
+// CountDecisions counts the users of a call by the outcome of their decisions. The names argument holds the segment
+// names of the decisions.
 func (m *Metrics) CountDecisions(sum *wire.Summary, names []string) { m.decided.count(sum, names) }

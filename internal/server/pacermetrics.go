@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerMetrics counts permits by pacer of the current policy. A pacerMetrics is safe for concurrent use.
+// pacerMetrics counts permits, for each pacer of the current policy. A pacerMetrics is safe for concurrent use.
 type pacerMetrics struct {
 	policy func() *pacing.Policy
 	clock  func() time.Time
@@ -24,17 +24,17 @@ type pacerMetrics struct {
 	standing map[string]*standing
 }
 
-// standing is the state of a pacer as the answers of its calls have shown it.
+// standing is the state of a pacer according to the latest calls for permits.
 type standing struct {
-	empty  time.Time // when the newest slot is reached
-	shares []share   // by limit; a pacer with only a rate has one
+	empty  time.Time // time of the newest granted slot
+	shares []share   // one for each limit; a pacer with only a rate has one
 	ahead  due
 }
 
 // share is the used fraction of a limit.
 type share struct {
 	used  float64
-	until time.Time // when the used part no longer counts
+	until time.Time // time at which the used permits no longer count
 }
 
 // newPacers returns metrics for the pacers of the current policy.
@@ -112,7 +112,7 @@ func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow creates the counters of the configured pacers at 0, and deletes those of pacers that have been removed.
+// follow creates the counters of the configured pacers with value 0, and deletes the counters of removed pacers.
 func (p *pacerMetrics) follow() {
 	policy := p.policy()
 	if policy == p.followed {
@@ -143,7 +143,7 @@ func (p *pacerMetrics) follow() {
 	}
 }
 
-// followShares creates the counters of the configured shares, and deletes those of shares that have been removed.
+// followShares creates the counters of the configured client shares, and deletes the counters of removed shares.
 func (p *pacerMetrics) followShares(policy *pacing.Policy) {
 	if p.followed != nil {
 		for i := range p.followed.Pacers {
@@ -168,7 +168,8 @@ func (p *pacerMetrics) followShares(policy *pacing.Policy) {
 	}
 }
 
-// countShare counts permits of a call at a pacer with shares, as long as the policy has the share.
+// countShare counts the permits of a call at a pacer with client shares. A share that the policy no longer has is not
+// counted.
 func (p *pacerMetrics) countShare(pacer, share string, permits int) {
 	if now, _ := p.followed.Pacer(pacer); len(now.Shares) > 0 && (share == "" || now.HasShare(share)) {
 		p.shared.WithLabelValues(pacer, share).Add(float64(permits))
@@ -188,7 +189,7 @@ func (p *pacerMetrics) drop(name string) {
 	p.allowed.DeleteLabelValues(name)
 }
 
-// CountFailure counts a call for permits of the named pacers that the store did not answer.
+// CountFailure counts a call for permits that the store did not answer, at each of the named pacers.
 func (p *pacerMetrics) CountFailure(names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +201,8 @@ func (p *pacerMetrics) CountFailure(names []string) {
 	}
 }
 
-// Count counts a call for permits. A pacer that a configuration change removed during the call is ignored.
+// Count counts the permits in the answer to a call. Count ignores a pacer that a configuration change removed during
+// the call.
 func (p *pacerMetrics) Count(given *pacing.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +228,8 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// CountReturned counts permits that went back. They no longer count when their time comes.
+// CountReturned counts permits that a client returned unused. The metric of due permits no longer counts the returned
+// permits when their slots come.
 func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +244,7 @@ func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	}
 }
 
-// See records the state of a pacer.
+// See stores the state of a pacer for the metrics.
 func (p *pacerMetrics) See(standing *pacing.Standing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +254,7 @@ func (p *pacerMetrics) See(standing *pacing.Standing) {
 	}
 }
 
-// Forget records that an operator emptied the pacer's log.
+// Forget resets the state of a pacer after an operator emptied the pacer's log.
 func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,8 +263,8 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see updates the state from the answer to a call. For a pacer with several logs, the highest value that still
-// applies is kept.
+// see updates the state of a pacer from the answer to a call for permits. For a pacer with several logs, see keeps the
+// highest value that still applies.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
 		s.empty = empty
@@ -288,7 +291,7 @@ func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
 	return shares
 }
 
-// used returns the used fraction of the fullest limit.
+// used returns the used fraction of the limit with the highest used fraction.
 func (s *standing) used(now time.Time) (most float64) {
 	for _, share := range s.shares {
 		if share.until.After(now) {

@@ -11,12 +11,12 @@ import (
 	"capper/internal/server/wire"
 )
 
-// smallBody is the maximum body size in bytes of a call that names no users, about twenty times the size such a call
-// needs.
+// smallBody is the maximum body size in bytes of a call that lists no users. Such a call needs about a twentieth of
+// this size.
 const smallBody = 64 << 10
 
-// permitsPrice is the price of a call for permits in users of the client's rate. The price does not depend on the
-// number of permits, because the store's work for 100,000 permits is about the same as for one.
+// permitsPrice is the number of users that a call for permits takes from the client's rate limit. The price is the same
+// for any number of permits, because the store does about the same work for 1 permit and for 100,000 permits.
 const permitsPrice = 1
 
 // permits serves POST /v1/permits.
@@ -57,7 +57,7 @@ func (s *Server) permits(c *call) error {
 	return nil
 }
 
-// askOf converts the request to a call of the pacing package.
+// askOf converts the request to a pacing.Call.
 func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
 		RequestID: r.RequestID, Key: r.Key, Share: r.Share, ClientShare: s.access.Load().ShareOf(c.Client),
@@ -69,7 +69,7 @@ func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	return ask
 }
 
-// ofPacers converts an error of the pacing package to a failure for the caller.
+// ofPacers converts an error of package pacing to a failure for the caller.
 func ofPacers(err error) error {
 	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
 		return wire.Invalid(fault.Field, "%s", fault.Rule)
@@ -104,11 +104,11 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 	return given, nil
 }
 
-// permitsBytes returns the approximate maximum size of the answer in bytes, including the memory for encoding. The
-// worst case is a separate slot for each permit.
+// permitsBytes returns the approximate maximum size of the response in bytes, including the memory for encoding. In the
+// worst case the response lists a separate slot for each permit.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
-// expectedSlots returns the approximate size of the answer in bytes.
+// expectedSlots returns the approximate size of the response in bytes.
 func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
 
 // listPacers serves GET /v1/pacers.
@@ -133,7 +133,7 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// look returns the state of the named pacer, or of all pacers for the name "".
+// look returns the state of the named pacer. For the name "", look returns the states of all pacers.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -151,7 +151,7 @@ func noSuchPacer(c *call) error {
 	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist", wire.Clip([]byte(c.id)))
 }
 
-// standingOf converts the state of a pacer to the form used in answers.
+// standingOf converts the state of a pacer to the type that responses use.
 func standingOf(s *pacing.Standing) api.PacerState {
 	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next),
 		MaxWait: capping.Span(s.LongestWait()), Group: s.Group}
@@ -176,8 +176,8 @@ func standingOf(s *pacing.Standing) api.PacerState {
 	return answer
 }
 
-// forgetPacer serves DELETE /v1/pacers/{name}. A pacer that is no longer configured may still have a log, which would
-// count if the pacer came back, so forgetPacer accepts every valid name.
+// forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name: the log of a removed pacer may
+// still exist, and would count if an operator configured the pacer again.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return noSuchPacer(c)

@@ -6,11 +6,12 @@ import (
 	"capper/internal/pacing"
 )
 
-// due holds granted permits whose slots are ahead, by the second in which they have all come: seconds since 1970. A
-// number is negative when permits that another instance granted were given back here.
+// due holds the number of granted permits whose slots are in the future. The key is the second, in seconds since 1970,
+// by which all these slots have come. A number is negative when this instance returned permits that another instance
+// granted.
 type due map[int64]int
 
-// add adds the last permits of a grant.
+// add adds the last permits of a grant, whose total number is the argument permits.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
@@ -19,14 +20,15 @@ func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	}
 }
 
-// remove removes permits that were given back.
+// remove subtracts permits that a client returned unused.
 func (d due) remove(now time.Time, runs []pacing.WaitRun) {
 	for i := range runs {
 		d.addRun(now, &runs[i], 0, -1)
 	}
 }
 
-// addRun adds the permits of a run from the given one on, each so many times.
+// addRun adds the permits of a run, beginning with permit number from. The argument times is 1 to add and -1 to
+// subtract the permits.
 func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	for from < r.Permits {
 		at, to := now.Add(r.WaitOf(from)), r.Permits
@@ -40,8 +42,8 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take removes the permits whose slots have come, and returns their number. A negative number waits for permits that
-// come later, so that the sum over all instances becomes right.
+// take removes the permits whose slots have come, and returns the number of these permits. take returns 0 for a
+// negative number, and keeps the number for the next call, so that the sum over all instances becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

@@ -38,7 +38,7 @@ func (s *Server) returnPermits(c *call) error {
 	return writeJSON(c.w, returnedOf(back))
 }
 
-// giveBack gives back permits of an earlier call.
+// giveBack returns unused permits of an earlier call to the pacers.
 func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -57,8 +57,8 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 	return back, nil
 }
 
-// showReturned shows in the metrics what the pacers have left after a return. Without an answer of the store, the
-// next call for permits does.
+// showReturned updates the metrics of the pacers' free permits after permits were returned. If the store does not
+// answer, the next call for permits updates these metrics.
 func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	for i := range pacers {
 		if pacer := &pacers[i]; pacer.Per == pacing.PerPacer {
@@ -69,14 +69,15 @@ func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	}
 }
 
-// ReturnEnded gives back the permits of requests whose lease has ended. After an error, a later call continues.
+// ReturnEnded returns the unused permits of requests whose lease has ended. After an error, the next call of
+// ReturnEnded continues with the remaining requests.
 func (s *Server) ReturnEnded(ctx context.Context) error {
 	pacers, err := s.pacers.ReturnEnded(ctx)
 	s.showReturned(ctx, pacers)
 	return err
 }
 
-// returnedOf converts the result to the form used in answers.
+// returnedOf converts the result to the type that responses use.
 func returnedOf(back *pacing.Back) *api.PermitsReturned {
 	answer := &api.PermitsReturned{Returned: back.Permits, Kept: back.Kept, Remembered: back.Known}
 	for i := range back.Pacers {

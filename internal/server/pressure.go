@@ -17,43 +17,43 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Pressure counts from the audit of all instances how many messages people get; see pressure.Of. It ends when the
-// context ends.
+// Pressure counts how many messages people receive, from the audit of all instances; see pressure.Of. The function
+// returns when the context ends.
 type Pressure func(ctx context.Context, cfg pressure.Config) (*pressure.Result, error)
 
-// pressureParameters are the query parameters of GET /v1/pressure.
+// pressureParameters lists the query parameters of GET /v1/pressure.
 var pressureParameters = []string{"weeks", "until", "channel", "namespace", "max", "segment", "limit"}
 
-// These constants bound a count.
+// These constants limit the calls of GET /v1/pressure.
 const (
-	pressureTime   = 12        // the factor by which a count may take longer than another call
-	pressureBytes  = 512 << 20 // the memory for the numbers of users in one pass over the audit
-	pressureAtOnce = 2         // the most counts of all keys
-	pressureKept   = 16        // the most answers that are kept
+	pressureTime   = 12        // the time limit, as a multiple of the usual time limit of a call
+	pressureBytes  = 512 << 20 // the memory in bytes for counting users in one pass over the audit
+	pressureAtOnce = 2         // the maximum number of simultaneous counts
+	pressureKept   = 16        // the maximum number of cached responses
 	pressureFresh  = time.Minute
-	pressureUsers  = 1_000_000 // the most ids of an answer, where ids are not dense
+	pressureUsers  = 1_000_000 // the maximum number of user ids in a response, for ids that are not dense
 )
 
-// pressures admits counts and keeps the latest answers. The zero value is ready for use. A pressures is safe for
-// concurrent use.
+// pressures admits counts of messages per person and caches the latest responses. The zero value is ready for use. A
+// pressures is safe for concurrent use.
 type pressures struct {
 	mu      sync.Mutex
-	running map[string]*runningPressure // by key
+	running map[string]*runningPressure // by API key
 	kept    map[pressureKey]keptPressure
 }
 
-// pressureKey is the question of an answer that is kept.
+// pressureKey holds the parameters of a request whose response is cached.
 type pressureKey struct {
 	weeks, most        int
 	until              string
 	channel, namespace string
 	byChannel, bySpace bool
 	generation, config string
-	atLimit            pressure.AtLimit // of a list, which is not kept
+	atLimit            pressure.AtLimit // for a list of users, which is not cached
 	list               bool
 }
 
-// runningPressure is a count that is not finished.
+// runningPressure is a count of messages per person that has not finished.
 type runningPressure struct {
 	question pressureKey
 	done     chan struct{}
@@ -64,8 +64,8 @@ type keptPressure struct {
 	at     time.Time
 }
 
-// enter takes the turn of a key, until the caller calls leave. If somebody counts the same already, enter returns a
-// channel that closes when that count ends.
+// enter reserves one of the simultaneous counts for an API key, until the caller calls leave. If another call already
+// counts with the same parameters, enter returns a channel that closes when the other call's count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *pressures) enter(key string, question *pressureKey) (leave func(), ende
 	}, nil, nil
 }
 
-// find returns a fresh answer to the same question, or nil.
+// find returns a cached response for the same parameters that is not older than a minute, or nil.
 func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	return nil
 }
 
-// keep keeps an answer, in place of the oldest one if there are many.
+// keep adds a response to the cache. When the cache is full, keep removes the oldest response.
 func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) 
 	}
 }
 
-// pressure serves GET /v1/pressure. The count ends when the caller disconnects.
+// pressure serves GET /v1/pressure. The server stops the count when the caller disconnects.
 func (s *Server) pressure(c *call) error {
 	cfg, key, err := s.pressureConfig(c)
 	switch {
@@ -143,8 +143,8 @@ func (s *Server) pressure(c *call) error {
 	return writeJSON(c.w, pressureFor(answer, c.Namespace))
 }
 
-// pressureOf returns a recent answer to the question if there is one, and otherwise counts. A count of the same
-// question that somebody else began is awaited.
+// pressureOf returns a cached response for the parameters, or counts the messages per person. If another call already
+// counts with the same parameters, pressureOf waits for the response of the other call.
 func (s *Server) pressureOf(ctx context.Context, holder string, key *pressureKey, cfg pressure.Config) (*api.Pressure,
 	error) {
 	for {
@@ -176,7 +176,7 @@ func (s *Server) countedPressure(ctx context.Context, key *pressureKey, cfg pres
 	if key.list {
 		return result.Pressure, s.addAtLimit(result, cfg.AtLimit)
 	}
-	s.addTitles(ctx, "", titlesOfPressure(result.Pressure)) // hidden leaves out those of other teams
+	s.addTitles(ctx, "", titlesOfPressure(result.Pressure)) // the function hidden removes the titles of other teams
 	s.pressures.keep(key, result.Pressure, now)
 	return result.Pressure, nil
 }
@@ -192,7 +192,7 @@ func pressureFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// pressureConfig returns the settings of the count that a call asks for.
+// pressureConfig returns the settings of the count that a call requests.
 func (s *Server) pressureConfig(c *call) (cfg pressure.Config, key pressureKey, err error) {
 	policy := s.capper.Policy()
 	cfg = pressure.Config{Policy: policy, Widen: s.capper.Widening(), MemoryBytes: pressureBytes}
@@ -235,7 +235,7 @@ func (s *Server) pressureConfig(c *call) (cfg pressure.Config, key pressureKey, 
 	return cfg, key, nil
 }
 
-// atLimitOf returns the users whom a call asks for by segment and limit, or nil.
+// atLimitOf returns the segment and the limit whose users the call requests, or nil when the call requests no users.
 func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.AtLimit, error) {
 	segment, given := parameters["segment"]
 	limit, byLimit := parameters["limit"]
@@ -257,7 +257,8 @@ func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.At
 	return &pressure.AtLimit{Segment: segment, Limit: limit}, nil
 }
 
-// pastUntil parses the end of the latest week. "" is now.
+// pastUntil parses the query parameter until, which is the end of the latest week. For an empty text, pastUntil returns
+// the current time.
 func pastUntil(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(now) + 1, nil
@@ -290,7 +291,7 @@ func numberOf(parameters map[string]string, name string, usual, most int) (int, 
 	return int(n), nil
 }
 
-// addAtLimit adds the users who are at a limit to the answer.
+// addAtLimit adds the users who have reached a limit to the response.
 func (s *Server) addAtLimit(result *pressure.Result, asked *pressure.AtLimit) error {
 	list := &api.PressureUsers{Segment: cmp.Or(asked.Segment, api.NoSegment), Limit: asked.Limit}
 	result.AtLimit = list
@@ -314,7 +315,7 @@ func (s *Server) addAtLimit(result *pressure.Result, asked *pressure.AtLimit) er
 	return nil
 }
 
-// pressureFor returns the answer for a key with a namespace: the message ids of other namespaces are left out.
+// pressureFor returns the response for an API key with a namespace, without the message ids of other namespaces.
 func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	if namespace == "" {
 		return p
@@ -353,7 +354,7 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// hidden returns the message without its id and title, if it is of another namespace.
+// hidden removes the id and the title from a message of another namespace.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
 		m.MessageID, m.Title = "", ""

@@ -12,15 +12,15 @@ import (
 	"capper/internal/server/wire"
 )
 
-// receiver receives the bodies of calls.
+// receiver receives the request bodies of calls.
 type receiver struct {
 	Bounds  gate.Bounds
 	Budgets *gate.Budgets
-	Remedy  string // the advice in the error for a body that is too large
+	Remedy  string // advice in the error text for a body that is too large
 }
 
-// refuseEarly refuses a call by its header before the body is read. Reasons are a size or type that is not allowed,
-// and an exhausted budget of which the client already holds its share.
+// refuseEarly checks the request header, and may refuse the call before the server reads the body. The reasons are a
+// wrong size or content type, and an exhausted budget of which the client already holds its share.
 func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	if err := checkMedia(r); err != nil {
 		return err
@@ -31,8 +31,9 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	return rc.Budgets.Refuse(holder, r.ContentLength)
 }
 
-// Read receives the whole body of a call and then inflates it, so that an incomplete body costs no more than its
-// received bytes. The caller closes the returned body. On an error, Read returns no body.
+// Read receives the whole body of a call and then decompresses the body, so that an incomplete body costs no more
+// memory than its received bytes. The caller of Read closes the returned body. When Read returns an error, the returned
+// body is nil.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
 	if err := rc.read(w, r, holder, b); err != nil {
@@ -55,7 +56,7 @@ func (rc *receiver) read(w http.ResponseWriter, r *http.Request, holder string, 
 	return nil
 }
 
-// receive reads the body in the form in which it was sent.
+// receive reads the request body without decompressing it.
 func (rc *receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) error {
 	if r.ContentLength == 0 {
 		return nil

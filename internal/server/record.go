@@ -10,10 +10,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordSpan is the time from the start of a store call until the store's answer.
+// recordSpan is the period of a store call, from the request to the store's answer.
 type recordSpan struct{ From, To time.Time }
 
-// call returns the audit record of a call. The span of the record is rounded outwards to whole milliseconds.
+// call returns the audit record of an API call. The period in the record begins and ends on a whole millisecond, and
+// contains the period of the store call.
 func (s recordSpan) call(caller gate.Caller, message capping.Message, channel capping.Channel) *audit.Record {
 	at := capping.InstantOf(s.From)
 	return &audit.Record{
@@ -36,7 +37,7 @@ func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.Filte
 	return x
 }
 
-// expression returns the expression that selected the call's users, or "" when the call listed the users.
+// expression returns the audience expression that selected the users of a call, or "" when the call listed its users.
 func expression(a *wire.Audience) string {
 	if a.Query == nil {
 		return ""
@@ -44,7 +45,8 @@ func expression(a *wire.Audience) string {
 	return a.Query.Audience
 }
 
-// Release returns the audit record of a release. The caller adds the current configuration and segments generation.
+// Release returns the audit record of a call that releases sends. The caller of Release adds the current versions of
+// configuration and segments.
 func (s recordSpan) Release(caller gate.Caller, message capping.Message, channel capping.Channel,
 	a *wire.Audience) *audit.Record {
 	x := s.call(caller, message, channel)

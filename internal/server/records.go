@@ -6,10 +6,10 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordMetrics shows the amount of records that calls for permits have left in the store, for each configured
-// client. A recordMetrics is safe for concurrent use.
+// recordMetrics reports how many records of calls for permits the store holds, for each configured client. A
+// recordMetrics is safe for concurrent use.
 type recordMetrics struct {
-	records *pacing.Records // nil: nothing is counted
+	records *pacing.Records // nil: the service counts no records
 	clients *clientMetrics
 
 	byClient, inAll, used *prometheus.Desc

@@ -11,40 +11,41 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Audit finds the users to whom a message was sent. An Audit is safe for concurrent use.
+// Audit finds the users who received a message. An Audit is safe for concurrent use.
 type Audit interface {
-	// Flush returns when the earlier records of this instance are readable.
+	// Flush returns when the earlier audit records of this instance are readable.
 	Flush(ctx context.Context) error
-	// Grants returns the users who hold sends of the message; see archive.Archive.
+	// Grants returns the users who have recorded sends of the message; see archive.Archive.
 	Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error)
 }
 
-// part is the result of one step of a release. The function that receives a part owns its slices.
+// part is the result of one step of a release, which covers up to partUsers users. The function that receives a part
+// owns the slices of the part.
 type part struct {
 	Message capping.Message
-	Channel capping.Channel // 0: all
+	Channel capping.Channel // 0: all channels
 	Users   []capping.UserID
 	Results []capping.Released
-	Err     error // why some users are unavailable
+	Err     error // reason why the result of some users is unknown
 	At      time.Time
 	Took    time.Duration
 }
 
-// partUsers is the number of users in a step of a release.
+// partUsers is the maximum number of users in a step of a release.
 const partUsers = 100_000
 
-// release is the state of a running release of a message.
+// release is the state of a release of a message while it runs.
 type release struct {
 	*Messages
 	message capping.Message
-	until   time.Time // after this time, no further step begins
+	until   time.Time // no step begins after this time
 	took    func(*part)
 	answer  *api.ReleasedMessage
-	left    int64 // users whom no step has reached
+	left    int64 // number of users whose sends no step has released
 }
 
-// Release removes the recorded sends of a message on a channel, or on all channels for "". Release removes as many
-// sends as possible before the deadline of ctx. The function took is called after each step.
+// Release removes the recorded sends of a message on a channel; the channel "" stands for all channels. Release removes
+// as many sends as possible before the deadline of ctx. Release calls the function took after each step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)
@@ -70,8 +71,8 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// grants returns the users who hold sends of the message, by channel. Sends without a channel come last, because only
-// a release of all channels removes them.
+// grants returns the users who have recorded sends of the message, by channel. Sends without a channel are the last
+// element, because only a release of all channels removes them.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {
@@ -89,7 +90,7 @@ func (m *Messages) grants(ctx context.Context, message capping.Message, channel 
 	return grants, nil
 }
 
-// giveBack removes the sends on one channel.
+// giveBack removes the sends on one channel in steps, until the context or the time limit ends.
 func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	for _, users := range g.Lists() {
 		r.answer.Found += int64(len(users))
@@ -122,7 +123,7 @@ func (r *release) step(ctx context.Context, channel capping.Channel, users []cap
 	r.took(part)
 }
 
-// count counts the sends that are still to be removed, and checks that the message exists.
+// count counts the remaining sends of the message, and checks that the message exists.
 func (r *release) count(ctx context.Context, channel capping.Channel) error {
 	found, err := r.Counts.MessageCounts(ctx, r.message)
 	if err != nil {

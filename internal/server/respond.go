@@ -13,7 +13,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// writeFailure answers the request with the given id by a failure.
+// writeFailure writes the failure f as the HTTP response to the request with the given id.
 func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(f.RetryAfter))
@@ -38,7 +38,7 @@ func wholeSeconds(d time.Duration) string {
 
 func writeBody(w http.ResponseWriter, status int, body []byte) {
 	writeHeader(w, status, len(body))
-	_, _ = w.Write(body) // a caller that has disconnected needs no answer
+	_, _ = w.Write(body) // a write error means that the caller has disconnected
 }
 
 func writeHeader(w http.ResponseWriter, status, length int) {
@@ -61,7 +61,7 @@ func writeJSON(w http.ResponseWriter, v any) error {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI returns the API's description, an OpenAPI 3 document in YAML. The caller must not change the returned
+// OpenAPI returns the description of the API as an OpenAPI 3 document in YAML. The caller must not change the returned
 // bytes.
 func OpenAPI() []byte { return openAPI }
 
@@ -71,6 +71,6 @@ func (s *Server) description(c *call) error {
 	h.Set("Content-Type", "application/yaml")
 	h.Set("Content-Length", strconv.Itoa(len(openAPI)))
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(openAPI) // a caller that has disconnected needs no answer
+	_, _ = c.w.Write(openAPI) // a write error means that the caller has disconnected
 	return nil
 }

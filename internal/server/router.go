@@ -23,17 +23,17 @@ import (
 	"capper/internal/trace"
 )
 
-// call is a request together with the state of its processing.
+// call is an HTTP request with the state of its processing.
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
-	ctx context.Context // the request's context with the request id and the span, which r.Context() lacks
-	id  string          // the path parameter: id of a user or message, or name of a pacer, segment or set
+	ctx context.Context // context of r with the request id and the span, which r.Context() lacks
+	id  string          // path parameter: id of a user or message, or name of a pacer, segment or set
 	// parameters holds the query parameters by name.
 	parameters map[string]string
 	gate.Caller
 	span   trace.Span
-	holder string // the client that the budgets count; without keys the address
+	holder string // client to whom the budgets charge the call; without API keys the caller's address
 }
 
 // message returns the message with the given id in the caller's namespace.
@@ -41,11 +41,11 @@ func (c *call) message(id string) capping.Message {
 	return capping.Message{Namespace: c.Namespace, ID: id}
 }
 
-// handler answers a call, or returns the error to answer with. A handler writes nothing until it is certain to return
-// nil.
+// handler writes the response to a call, or returns the error for the response. A handler writes nothing until it is
+// certain to return nil.
 type handler func(c *call) error
 
-// router finds the handler of a request. No other type uses echo.
+// router finds the handler of a request. Only router uses the package echo.
 type router struct {
 	s    *Server
 	echo *echo.Echo
@@ -61,8 +61,8 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.echo.ServeHTTP(w, withWholeName(req))
 }
 
-// handle routes a method and path to h for clients with the scope. The parameters are the query parameters that the
-// call accepts.
+// handle adds a route from a method and a path to the handler h, for clients with the scope. The argument parameters
+// lists the query parameters that the call accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return []gate.Scope{scope} }, h, parameters...)
 }
@@ -88,8 +88,8 @@ func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	}, h)
 }
 
-// arrivedLocally reports whether the request came to a loopback address from a program on this machine. A request
-// that a browser sends for a page of another site does not count as local.
+// arrivedLocally reports whether the request reached a loopback address and names a local host. A request that a
+// browser sends for a page of another site is therefore not local.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
@@ -111,7 +111,7 @@ func (r *router) route(method, path string, scopes func(*http.Request) []gate.Sc
 			}
 			trace.SetText(call.span, "capper.client", call.Client)
 			call.holder = holderOf(call)
-			if !whole && strings.Contains(call.id, "/") { // echo's last parameter takes the rest of the path
+			if !whole && strings.Contains(call.id, "/") { // the last parameter gets the rest of the path
 				return noSuchPath(call)
 			}
 			if strings.HasPrefix(path, "/v1/") {
@@ -125,8 +125,8 @@ func (r *router) route(method, path string, scopes func(*http.Request) []gate.Sc
 	})
 }
 
-// These paths begin the calls about one user, about one segment or set, about the changes of one set, and about one
-// message.
+// These constants are the beginnings of paths: of the calls about one user, about one segment or set, about the changes
+// of one set, and about one message.
 const (
 	usersPath    = "/v1/users/"
 	segmentsPath = "/v1/segments/"
@@ -134,15 +134,15 @@ const (
 	messagesPath = "/v1/messages/"
 )
 
-// named reports whether the path belongs to a call whose name may contain slashes.
+// named reports whether the path belongs to a call whose path parameter may contain slashes.
 func named(path string) bool {
 	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {
 		return strings.HasPrefix(path, begin)
 	})
 }
 
-// wholeName returns the name in a path such as /v1/segments/tz/Asia/Singapore/bitmap, with the parts of the path
-// before and after the name. The name may contain slashes. For other calls, wholeName returns "".
+// wholeName splits a path such as /v1/segments/tz/Asia/Singapore/bitmap into the name and the text before and after the
+// name. The name may contain slashes. For the path of a call without such a name, wholeName returns "".
 func wholeName(method, path string) (before, name, behind string) {
 	if rest, ok := strings.CutPrefix(path, messagesPath); ok {
 		if method != http.MethodPost {
@@ -169,13 +169,13 @@ func wholeName(method, path string) (before, name, behind string) {
 	return segmentsPath, rest[:last], rest[last:]
 }
 
-// membersPath is the end of the path of the members of a set or segment.
+// membersPath is the end of the path for the members of a set or segment.
 const membersPath = "/members"
 
-// releasePath is the end of the path that releases a message.
+// releasePath is the end of the path for releasing a message.
 const releasePath = "/release"
 
-// withWholeName returns a request in whose path the name is escaped to a single element.
+// withWholeName returns a copy of the request in whose path the slashes of the name are escaped.
 func withWholeName(req *http.Request) *http.Request {
 	before, name, behind := wholeName(req.Method, req.URL.Path)
 	if name == "" {
@@ -187,13 +187,14 @@ func withWholeName(req *http.Request) *http.Request {
 	return &routed
 }
 
-// template returns a path in the notation of the API's description.
+// template converts a path of the router to the notation of the API's description, such as {name} for :name.
 func template(path string) string { return pathParameters.Replace(path) }
 
 var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":set", "{set}",
 	":generation", "{generation}")
 
-// holderOf returns the client for which the budgets count a call. Without API keys it returns the caller's address.
+// holderOf returns the client to whom the budgets charge a call. Without API keys, holderOf returns the caller's
+// network address.
 func holderOf(c *call) string {
 	if c.Client != gate.OpenClient {
 		return c.Client
@@ -201,13 +202,13 @@ func holderOf(c *call) string {
 	return gate.AddressOf(c.r.RemoteAddr)
 }
 
-// serve answers a call, measures its duration and logs failures.
+// serve processes a call, measures the duration of the call and logs failures.
 func (r *router) serve(route string, c *call, h handler) {
 	start := time.Now()
 	status := http.StatusOK
 	r.begin(route, c, start)
 	if r.s.stopping.Load() {
-		c.w.Header().Set("Connection", "close") // with HTTP/2, the whole connection ends once its calls have
+		c.w.Header().Set("Connection", "close") // with HTTP/2, the connection ends when all its calls have ended
 	}
 	err := gate.Acceptable(c.r, r.s.hosts)
 	if err == nil {
@@ -231,14 +232,14 @@ func (r *router) serve(route string, c *call, h handler) {
 	}
 }
 
-// begin writes the call's id to the answer's header and to the context, and starts a span when the call is traced.
+// begin writes the request id to the response header and to the context, and starts a span when the call is traced.
 func (r *router) begin(route string, c *call, at time.Time) {
 	id := trace.IDOf(c.r.Header, at)
 	c.w.Header()[trace.IDHeader] = []string{id}
 	c.ctx, c.span = beginSpan(r.s.tracer, c.r, route, id, at)
 }
 
-// protect turns a panic of h into an error.
+// protect calls h, and converts a panic of h to an error.
 func protect(h handler, c *call) (err error) {
 	defer func() {
 		p := recover()
@@ -253,7 +254,7 @@ func protect(h handler, c *call) (err error) {
 	return h(c)
 }
 
-// report logs failures that the service caused. Mistakes of callers are not logged.
+// report logs failures of the service. Errors that the caller caused are not logged.
 func (r *router) report(route string, c *call, f *wire.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
@@ -264,7 +265,7 @@ func (r *router) report(route string, c *call, f *wire.Failure) {
 	}
 }
 
-// answerUnrouted answers a request that no route matched.
+// answerUnrouted writes the response to a request that no route matched.
 func (r *router) answerUnrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
@@ -302,8 +303,9 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside returns a handler for calls that also serves pages at the given path and below it. Pages share the metrics,
-// the check of host names and the shutdown with calls, but write their own answers.
+// Beside returns a handler that serves pages at the given path and below this path, and passes other requests to calls.
+// Requests for pages and API calls share the metrics, the check of host names and the shutdown. The handler pages
+// writes its own responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)
@@ -313,7 +315,7 @@ func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) htt
 			return
 		}
 		r.serve(path, &call{w: echo.NewResponse(w, r.echo), r: req}, func(c *call) error {
-			c.r.Header[trace.IDHeader] = []string{trace.RequestID(c.ctx)} // also for the API calls of pages
+			c.r.Header[trace.IDHeader] = []string{trace.RequestID(c.ctx)} // for API calls of the pages
 			pages.ServeHTTP(c.w, c.r.WithContext(c.ctx))
 			return nil
 		})

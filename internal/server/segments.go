@@ -67,7 +67,7 @@ func (s *Server) lookup(c *call) error {
 	return nil
 }
 
-// lookupBytes returns the approximate size of the answer in bytes.
+// lookupBytes returns the approximate size of the response in bytes.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	if r.Form != wire.InLists {
 		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users)) + r.GivenBytes()
@@ -78,12 +78,12 @@ func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	}
 	perUser := len(`{"user_id":,"segment":"","sets":[]}`) + r.IDBytes() + longest
 	for _, name := range r.Sets {
-		perUser += (len(name) + 3) / 2 // few users are in all of them
+		perUser += (len(name) + 3) / 2 // an assumption: few users are in all sets
 	}
 	return 1024 + int64(perUser)*int64(len(r.Users)) + r.GivenBytes()
 }
 
-// These constants bound the number of users in a page of members.
+// These constants are the default number of users in a page of members, and the maximum size of a dense id in JSON.
 const (
 	usualPage = 10_000
 	idBytes   = len("4294967295,")
@@ -102,7 +102,7 @@ func (s *Server) members(c *call) error {
 	size := 1024 + wire.NameBytes(s.ids)*int64(n)
 	memory := size + 4*int64(n)
 	if s.ids != nil {
-		memory += size // the ids before they are encoded
+		memory += size // memory for the ids before encoding
 	}
 	p, err := s.budgets.Enter(c.holder, n, memory)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Server) members(c *call) error {
 	return nil
 }
 
-// membersOf returns the members that the call asks for, in a generation that is pinned.
+// membersOf pins a generation and returns the members of the segment or set that the call names.
 func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	generation, err := s.finder.Pin.Pinned("generation", c.parameters["generation"])
 	if err != nil {
@@ -129,7 +129,8 @@ func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	return wire.MembersOf(generation, c.id)
 }
 
-// generationHeader names the segments generation of an answer that has no field for it.
+// generationHeader is the response header that names the segments generation, when the response body has no field for
+// the generation.
 const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
@@ -147,7 +148,7 @@ func (s *Server) segmentBitmap(c *call) error {
 	set := func() {
 		h[generationHeader] = []string{m.Generation()}
 		h["ETag"] = []string{tag}
-		h.Set("Cache-Control", "no-cache") // caches must ask whether the answer has changed
+		h.Set("Cache-Control", "no-cache") // caches must ask whether the response has changed
 	}
 	if matches(c.r.Header.Values("If-None-Match"), tag) {
 		set()
@@ -175,8 +176,8 @@ func (s *Server) segmentBitmap(c *call) error {
 	return nil
 }
 
-// matches reports whether If-None-Match contains the tag of the answer. The comparison is the weak one of RFC 9110,
-// because proxies that compress mark tags as weak.
+// matches reports whether the header If-None-Match contains the entity tag of the response. matches uses the weak
+// comparison of RFC 9110, because proxies that compress responses mark entity tags as weak.
 func matches(headers []string, tag string) bool {
 	for given := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		given = strings.TrimSpace(given)
@@ -218,10 +219,10 @@ func (s *Server) generationChanges(c *call) error {
 	return writeJSON(c.w, wire.Changes(changes))
 }
 
-// comparingTime is the factor by which a comparison of two generations may take longer than another call.
+// comparingTime is the time limit for comparing two generations, as a multiple of the usual time limit of a call.
 const comparingTime = 4
 
-// ofSource converts an error of the segments source to a failure for the caller.
+// ofSource converts an error of reading the location of the segments to a failure for the caller.
 func ofSource(ctx context.Context, err error) *wire.Failure {
 	message := "the location of the segments could not be read: the log shows the reason"
 	if ctx.Err() != nil {

@@ -32,7 +32,7 @@ type Server struct {
 	ids           *ids.Scheme // nil: the ids are dense
 	journal       *journal.Journal
 	pacers        *pacing.Pacers
-	counter       *messages.Counter      // nil: nothing is counted
+	counter       *messages.Counter      // nil: messages are not counted
 	imported      *capping.MessageMemory // messages whose sends were imported
 	messages      Messages
 	activities    Activities
@@ -65,14 +65,14 @@ type Server struct {
 	smallBodies   receiver // receiver of bodies without users
 	permitBodies  receiver // receiver of calls for permits
 	refusals      map[api.Code]*logBound
-	fullLog       logBound // of sets near their bound
+	fullLog       logBound // limits log lines about sets near their maximum number of changes
 	guesses       *gate.Guesses
 	listeners     gate.Listeners
 	adminSeparate bool
 }
 
-// New returns a server that reports "not ready" until SetReady is called. The error lists every missing field of cfg
-// and every fault of cfg.Access.
+// New returns a server. The path /readyz reports "not ready" until SetReady(true) is called. The returned error lists
+// every missing field of cfg and every fault of cfg.Access.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -114,8 +114,8 @@ func New(cfg Config) (*Server, error) {
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
 }
 
-// SetAccess replaces the API keys and rates for calls that begin from now on. Faulty rules change nothing, and the
-// error lists every fault.
+// SetAccess replaces the API keys and rates for all calls that begin later. If the rules contain faults, SetAccess
+// changes nothing and returns an error that lists all faults.
 func (s *Server) SetAccess(rules gate.Rules) error {
 	ready, err := gate.New(rules)
 	if err != nil {
@@ -126,18 +126,18 @@ func (s *Server) SetAccess(rules gate.Rules) error {
 	return nil
 }
 
-// SetReady sets whether /readyz reports ready. The server answers calls in either state.
+// SetReady sets whether /readyz reports "ready". The server processes calls even when /readyz reports "not ready".
 func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
 
-// BeginStop prepares the shutdown: /readyz reports not ready, and the server closes each connection after its next
-// answer.
+// BeginStop prepares the shutdown: /readyz reports "not ready", and the server closes each connection after the next
+// response on the connection.
 func (s *Server) BeginStop() {
 	s.stopping.Store(true)
 	s.ready.Store(false)
 }
 
-// Public returns the handler of the API. The handler includes /metrics and the admin calls, unless those have their
-// own listener.
+// Public returns the handler of the API. The handler serves /metrics and the admin calls too, unless these have a
+// separate listener.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -150,8 +150,8 @@ func (s *Server) Public() http.Handler {
 	return r
 }
 
-// Admin returns the handler of the admin calls for a separate listener. Metrics and profiles need no key through a
-// loopback address; all other calls need a key.
+// Admin returns the handler of the admin calls for a separate listener. Metrics and profiles need no API key when the
+// request comes from a program on the same machine. All other calls need a key.
 func (s *Server) Admin() http.Handler {
 	r := newRouter(s)
 	s.routeRemovals(r)
@@ -162,8 +162,8 @@ func (s *Server) Admin() http.Handler {
 	return r
 }
 
-// Inside returns the handler of every API call for use within the process, such as by the console. Inside must not be
-// served on a listener. The function gate.Inside adds the key of the visitor to a request's context.
+// Inside returns a handler of every API call, for callers within the process, such as the console. A listener must not
+// serve this handler. The function gate.Inside adds the visitor's API key to the context of a request.
 func (s *Server) Inside() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -172,13 +172,13 @@ func (s *Server) Inside() http.Handler {
 	return r
 }
 
-// Counted calls yield with every count since the start of the process; see Metrics.Each.
+// Counted calls yield with every counter value since the start of the process; see Metrics.Each.
 func (s *Server) Counted(yield func(what, of string, n float64)) { s.metrics.Each(yield) }
 
-// Limits returns the current policy in the form of GET /v1/limits.
+// Limits returns the current policy as the type that GET /v1/limits returns.
 func (s *Server) Limits() *api.Policy { return wire.Policy(s.capper.Policy(), s.capper.Widening()) }
 
-// Access returns the current API keys and rates.
+// Access returns the current API keys and client rates.
 func (s *Server) Access() *gate.Control { return s.access.Load() }
 
 func (s *Server) routeCalls(r *router) {
@@ -237,20 +237,21 @@ func (s *Server) routeCommon(r *router) {
 	}
 }
 
-// Listen opens a TCP listener on host:port. Without API keys, Listen refuses an address that other machines can
-// reach.
+// Listen opens a TCP listener on host:port. Without configured API keys, Listen returns an error for an address that
+// other machines can reach.
 func (s *Server) Listen(addr string) (net.Listener, error) {
 	return gate.Open(addr, s.access.Load().HasKeys())
 }
 
-// HTTPServer returns an HTTP server for the handler Public or Admin, with explicit time-outs and limits on headers
-// and connections. The argument tlsConfig comes from gate.TLSConfig; nil means plain HTTP.
+// HTTPServer returns an HTTP server for the handler Public or Admin, with time-outs and with limits on headers and
+// connections. The argument tlsConfig comes from gate.TLSConfig; nil means plain HTTP.
 func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
 	return gate.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
-// callContext returns a context with the time limit of a store call. The context survives a disconnect of the caller,
-// so that a started call is completed. The caller can repeat the call with the same message id.
+// callContext returns a context with the time limit of a store call. The context does not end when the caller
+// disconnects, so that a started store call finishes. A caller that disconnected can repeat the call with the same
+// message id.
 func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
 }

@@ -10,10 +10,10 @@ import (
 	"capper/internal/live"
 )
 
-// setMetrics counts changes of sets by calls, and shows the live changes that the store holds. A setMetrics is safe
-// for concurrent use.
+// setMetrics counts the changes that calls make to sets, and reports the number of live changes in the store. A
+// setMetrics is safe for concurrent use.
 type setMetrics struct {
-	sizes func() []live.Size // of the sets with changes
+	sizes func() []live.Size // of the sets with live changes
 	rules func() live.Rules
 	clock func() time.Time
 
@@ -46,13 +46,13 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 	}
 }
 
-// count counts the stored changes of a call.
+// count counts the changes of a set that a call stored.
 func (m *setMetrics) count(set string, added, removed int) {
 	m.changes.WithLabelValues(set, api.ChangeAdded).Add(float64(added))
 	m.changes.WithLabelValues(set, api.ChangeRemoved).Add(float64(removed))
 }
 
-// full counts a call that the bound of a set refused.
+// full counts a call that the server refused because the set had too many live changes.
 func (m *setMetrics) full(set string) { m.refused.WithLabelValues(set).Inc() }
 
 // Describe sends the descriptions of the metrics.
@@ -64,11 +64,11 @@ func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics of the sets that calls have changed, and of the configured live sets.
+// Collect sends the metrics of the configured live sets, and of all other sets that calls have changed.
 func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
 	rules := m.rules()
 	for set := range rules {
-		if rules.IsLive(set) { // an alert needs the series before the first change
+		if rules.IsLive(set) { // alert rules need the series before the first change
 			m.count(set, 0, 0)
 			m.refused.WithLabelValues(set)
 		}

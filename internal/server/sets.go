@@ -18,13 +18,14 @@ import (
 	"capper/internal/trace"
 )
 
-// liveStore returns the store of live changes, or nil when the store keeps none.
+// liveStore returns the store of live changes of sets, or nil when the store does not support live changes.
 func (s *Server) liveStore() live.Store {
 	store, _ := capping.As[live.Store](s.capper.Store())
 	return store
 }
 
-// liveLists returns the live changes that this instance knows, or nil when the store keeps none.
+// liveLists returns the live changes in the memory of this instance, or nil when the store does not support live
+// changes.
 func (s *Server) liveLists() *live.Lists {
 	if store := s.liveStore(); store != nil {
 		return store.Lists()
@@ -32,7 +33,7 @@ func (s *Server) liveLists() *live.Lists {
 	return nil
 }
 
-// liveSizes returns the numbers of live changes that this instance knows, of the sets that have some.
+// liveSizes returns the numbers of live changes in the memory of this instance, for the sets that have live changes.
 func (s *Server) liveSizes() []live.Size {
 	if lists := s.liveLists(); lists != nil {
 		return wire.LiveSizes(s.inUse(), lists)
@@ -40,7 +41,7 @@ func (s *Server) liveSizes() []live.Size {
 	return nil
 }
 
-// inUse returns the generation in use, or nil when none is loaded.
+// inUse returns the segments generation in use, or nil when no generation is loaded.
 func (s *Server) inUse() *segments.Snapshot {
 	snapshot, err := s.finder.Pin("")
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *Server) changeSet(c *call) error {
 }
 
 // superseded counts the users of a stored batch whose change has no effect, because a later change or a later build
-// takes precedence.
+// decides instead.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded
@@ -103,7 +104,7 @@ func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	return n
 }
 
-// changeable checks that the caller and the store may change the set of the call.
+// changeable returns an error unless the caller may change the set and the store supports live changes.
 func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	if err := s.access.Load().MayChange(c.Key, c.id); err != nil {
 		return nil, nil, err
@@ -119,7 +120,8 @@ func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	return store, snapshot, nil
 }
 
-// clientOf returns the name of the caller's client in stored changes. The name of callers without keys is empty.
+// clientOf returns the name that stored changes of the caller contain. For a caller without an API key, clientOf
+// returns "".
 func clientOf(c *call) string {
 	if c.Client == gate.OpenClient {
 		return ""
@@ -127,7 +129,8 @@ func clientOf(c *call) string {
 	return c.Client
 }
 
-// enterChange admits a change of a set: a place for its users, the set's bound, and the client's rate.
+// enterChange admits a change of a set: it reserves the users in the budget, and checks the set's maximum number of
+// changes and the client's rate limit.
 func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gate.Place, error) {
 	users := r.Users()
 	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users)+r.AnswerBytes())
@@ -145,11 +148,12 @@ func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gat
 	return p, nil
 }
 
-// fullRetry is the time after which a caller may repeat a change that the bound of a set refused.
+// fullRetry is the time after which a caller may repeat a change that the server refused because the set had too many
+// live changes.
 const fullRetry = time.Minute
 
-// fits returns an error if the set would have more live changes than its bound. A change of a user who has a live
-// change already always fits.
+// fits returns an error if the request would exceed the set's maximum number of live changes. A change of a user who
+// already has a live change in the set always fits.
 func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	most, known := s.sets().Max(set), lists.Len(set)
 	if known+r.Users() <= most {
@@ -173,7 +177,7 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	return f
 }
 
-// change stores a batch, and records it in metrics, log and audit.
+// change stores a batch of changes, and records the batch in metrics, log and audit.
 func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.SetChange) (live.Stored, error) {
 	users := len(batch.Add) + len(batch.Remove)
 	ctx, cancel := s.callContext(c, users)
@@ -207,7 +211,7 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.Se
 	return stored, f
 }
 
-// doubtText describes a call after which the changes of some users may or may not be stored.
+// doubtText returns the error text for a call after which the store may or may not hold the changes of some users.
 func doubtText(unknown, all int) string {
 	stored := ""
 	if unknown < all {
@@ -217,7 +221,7 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// without returns the users of an ascending list who are not in the other ascending list.
+// without returns the elements of users that are not in others. Both lists must be in ascending order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {
 		return users
@@ -228,16 +232,16 @@ func without(users, others []capping.UserID) []capping.UserID {
 	})
 }
 
-// recordChange returns the audit record of a change of a set, without its users.
+// recordChange returns the audit record of a change of a set. The record does not contain users.
 func (s *Server) recordChange(c *call, span recordSpan, set string, at capping.Instant) *audit.Record {
 	x := span.call(c.Caller, capping.Message{}, 0)
 	x.Generation, x.Config = s.capper.Segments().Generation(), s.capper.Policy().Version
-	at = cmp.Or(at, x.At) // nothing was stored
+	at = cmp.Or(at, x.At) // 0: nothing was stored
 	x.Change = &audit.SetChange{Set: set, At: at, RequestID: trace.RequestID(c.ctx)}
 	return x
 }
 
-// warnFull logs that the live changes of a set come near their bound.
+// warnFull logs a warning when the number of live changes of a set is near its maximum.
 func (s *Server) warnFull(ctx context.Context, lists *live.Lists, set string) {
 	rules, n := s.sets(), lists.Len(set)
 	if !rules.NearlyFull(set, n) {
@@ -261,8 +265,8 @@ func (s *Server) listSets(c *call) error {
 	return writeJSON(c.w, list)
 }
 
-// mayRead returns nil if the caller may read the changes of a set: every set with the scope read, otherwise the sets
-// of the key.
+// mayRead returns nil if the caller may read the changes of a set. A key with the scope read may read every set, and
+// another key only the sets that the key may change.
 func (s *Server) mayRead(c *call, set string) error {
 	access := s.access.Load()
 	if access.May(c.Key, gate.ScopeRead) {
@@ -276,11 +280,11 @@ func (s *Server) sees(c *call) func(set string) bool {
 	return func(set string) bool { return s.mayRead(c, set) == nil }
 }
 
-// These constants bound the number of changes in a page.
+// These constants are the default and maximum number of changes in a page, and the size of a change.
 const (
 	usualChanges = 1000
 	mostChanges  = 10_000
-	changeBytes  = 128 // of JSON, without an id of another kind than dense
+	changeBytes  = 128 // bytes of JSON, without an id that is not dense
 )
 
 // setMembers serves GET /v1/sets/{set}/members.
@@ -325,7 +329,7 @@ func (s *Server) setMembers(c *call) error {
 	return writeJSON(c.w, wire.MembersPage(c.id, changes, n, asOf, gate.OpenClient))
 }
 
-// liveMemberships lists the live changes that decide about the sets of a user.
+// liveMemberships lists the live changes that determine the sets of a user.
 func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	store := s.liveStore()
 	if store == nil {
@@ -334,7 +338,8 @@ func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	return wire.LiveMemberships(s.inUse(), store.Lists().OfUser(user), gate.OpenClient)
 }
 
-// forgetChanges removes the live changes of a user in all sets. The builds decide about the user again.
+// forgetChanges removes the live changes of a user from all sets. Afterwards the builds alone determine the sets of the
+// user.
 func (s *Server) forgetChanges(ctx context.Context, c *call, user capping.UserID) error {
 	store := s.liveStore()
 	if store == nil {

@@ -37,7 +37,7 @@ func (s *Server) status(c *call) error {
 	return writeJSON(c.w, answer)
 }
 
-// healthTimeout limits the time for which a probe waits for the store.
+// healthTimeout is the time for which a health check waits for the store.
 const healthTimeout = time.Second
 
 func (s *Server) health(c *call) capping.Health {
@@ -60,7 +60,7 @@ func storeStatus(h capping.Health) api.StoreStatus {
 	return status
 }
 
-// readyGauge returns a gauge that is 1 while the readiness check answers 200.
+// readyGauge returns a gauge that is 1 while /readyz answers 200, and otherwise 0.
 func (s *Server) readyGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_ready",
@@ -78,8 +78,9 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz. The check fails only if a restart is needed. An outage of the store is no reason for a
-// restart, because the process recovers by itself. The answer gives no reason, because anybody may make this call.
+// alive serves GET /healthz. The health check fails only when a restart of the process is necessary. During an outage
+// of the store the health check succeeds, because the process recovers without a restart. The error text names no
+// cause, because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
 		return wire.NewFailure(api.CodeUnavailable,
@@ -106,7 +107,7 @@ func (s *Server) readiness(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
 
-// missing returns the sets that the policy needs and the current generation lacks.
+// missing returns the sets that the policy requires and the current segments generation lacks.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
 func notReady(reason string) *wire.Failure {
@@ -132,8 +133,8 @@ func (s *Server) limits(c *call) error {
 	return writeJSON(c.w, s.Limits())
 }
 
-// backup serves POST /v1/backup, which streams an archive of the store while other calls continue. When the archive
-// cannot be completed, the connection is cut, so that the reader of the archive notices.
+// backup serves POST /v1/backup, which streams an archive of the store while the server processes other calls. If the
+// archive cannot be completed, the server closes the connection, so that the client detects an incomplete archive.
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {
@@ -142,7 +143,7 @@ func (s *Server) backup(c *call) error {
 	}
 	started := false
 	to := &slowWriter{w: c.w, deadline: http.NewResponseController(c.w)}
-	_ = to.deadline.SetReadDeadline(time.Time{}) // a connection without deadlines has none
+	_ = to.deadline.SetReadDeadline(time.Time{}) // an error means a connection without deadlines
 	to.begin = func() {
 		started = true
 		c.w.Header().Set("Content-Type", "application/x-tar")
@@ -168,11 +169,11 @@ func (s *Server) backup(c *call) error {
 // backupRetry is the time after which a caller may retry a backup that could not start.
 const backupRetry = 10 * time.Second
 
-// slowWriter writes a long answer to a client that reads at least some of it every minute.
+// slowWriter writes a long response to a client that reads some bytes of the response at least once a minute.
 type slowWriter struct {
 	w        http.ResponseWriter
 	deadline *http.ResponseController
-	begin    func() // before the first byte
+	begin    func() // runs before the first byte is written
 	written  int64
 }
 
@@ -183,7 +184,7 @@ func (s *slowWriter) Write(p []byte) (int, error) {
 	if s.written == 0 {
 		s.begin()
 	}
-	_ = s.deadline.SetWriteDeadline(time.Now().Add(slowestPiece)) // a connection without deadlines has none
+	_ = s.deadline.SetWriteDeadline(time.Now().Add(slowestPiece)) // an error means a connection without deadlines
 	n, err := s.w.Write(p)
 	s.written += int64(n)
 	return n, err

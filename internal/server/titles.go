@@ -8,18 +8,19 @@ import (
 	"capper/internal/capping"
 )
 
-// titleTime is the time limit for reading the titles of an answer. Without them the answer has ids alone.
+// titleTime is the time limit for reading the titles of the messages in a response. If the store exceeds this time
+// limit, the response contains message ids without titles.
 const titleTime = time.Second
 
-// titled is a place in an answer for the title of a message.
+// titled is a message in a response, with a pointer to the field for the title of the message.
 type titled struct {
 	of capping.Message
 	to *string
 }
 
-// addTitles fills the places with the titles of their messages, which it reads together. A title stays empty when its
-// message has none, when the store does not answer in time, and when the message does not belong to the namespace of
-// the caller; "" stands for every namespace.
+// addTitles reads the titles of all messages in one store call, and writes them to the response. The title of a message
+// stays empty if the message has no title, if the store does not answer in time, or if the caller may not see the
+// namespace of the message. The namespace "" permits all namespaces.
 func (s *Server) addTitles(ctx context.Context, namespace string, places []titled) {
 	if s.messages.Counts == nil {
 		return
@@ -37,13 +38,13 @@ func (s *Server) addTitles(ctx context.Context, namespace string, places []title
 	}
 	ctx, cancel := context.WithTimeout(ctx, titleTime)
 	defer cancel()
-	titles, _ := s.messages.Counts.Titles(ctx, of) // those that were read are shown
+	titles, _ := s.messages.Counts.Titles(ctx, of) // after an error, the response shows the titles that were read
 	for _, place := range places {
 		*place.to = titles[place.of]
 	}
 }
 
-// titlesOfSends returns the places for titles in the sends of a user.
+// titlesOfSends returns the title fields in the sends of a user.
 func titlesOfSends(sends []api.Send) (places []titled) {
 	for i := range sends {
 		if one := &sends[i]; one.MessageID != nil {
@@ -53,7 +54,7 @@ func titlesOfSends(sends []api.Send) (places []titled) {
 	return places
 }
 
-// titlesOfDecisions returns the places for titles in the decisions about a user.
+// titlesOfDecisions returns the title fields in the decisions about a user.
 func titlesOfDecisions(decisions []api.Decision) (places []titled) {
 	for i := range decisions {
 		if one := &decisions[i]; one.MessageID != "" {
@@ -63,7 +64,7 @@ func titlesOfDecisions(decisions []api.Decision) (places []titled) {
 	return places
 }
 
-// titlesOfCampaigns returns the places for titles in the campaigns of a replay.
+// titlesOfCampaigns returns the title fields in the campaigns of a replay.
 func titlesOfCampaigns(rows []api.WhatIfRow) (places []titled) {
 	for i := range rows {
 		one := &rows[i]
@@ -72,7 +73,7 @@ func titlesOfCampaigns(rows []api.WhatIfRow) (places []titled) {
 	return places
 }
 
-// titlesOfPressure returns the places for titles in the campaigns of a pressure.
+// titlesOfPressure returns the title fields in a count of messages per person.
 func titlesOfPressure(p *api.Pressure) (places []titled) {
 	add := func(m *api.PressureMessage) {
 		places = append(places, titled{capping.Message{Namespace: m.Namespace, ID: m.MessageID}, &m.Title})

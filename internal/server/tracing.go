@@ -15,12 +15,12 @@ import (
 // unrouted is the route label of requests that no route matched.
 const unrouted = "other"
 
-// untraced lists the routes that machines call all the time, and that are therefore never traced.
+// untraced lists the routes that are never traced, because machines request them continually.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
 // beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
-// The span follows the OpenTelemetry conventions for HTTP servers. The span holds the route instead of path and
-// query, because those contain user and message ids. The exporter e may be nil.
+// The span follows the OpenTelemetry conventions for HTTP servers. The span contains the route, and not the path and
+// the query, because these contain user ids and message ids. A nil exporter e records no span.
 func beginSpan(e *trace.Exporter, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
 	if untraced[route] {
 		e = nil
@@ -59,12 +59,12 @@ func describe(span trace.Span, r *http.Request, route, id string) {
 		span.SetAttributes(trace.Int("http.request.body.size", int(r.ContentLength)))
 	}
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
-		// The host name in the request is the caller's free choice.
+		// The host name in the request is not recorded, because the caller can choose any text.
 		span.SetAttributes(trace.Text("server.address", local.IP.String()), trace.Int("server.port", local.Port))
 	}
 }
 
-// otherMethod replaces a method that HTTP does not define, because the caller can choose its text freely.
+// otherMethod replaces an HTTP method that the standard does not define, because the caller can choose any text.
 const otherMethod = "_OTHER"
 
 func methodOf(r *http.Request) string {
@@ -76,8 +76,8 @@ func methodOf(r *http.Request) string {
 	return otherMethod
 }
 
-// spanRefused records on the span that the request was refused. The span gets an error status only for faults of the
-// service.
+// spanRefused records on the span that the server refused the request. The span gets an error status only for a failure
+// of the service.
 func spanRefused(span trace.Span, f *wire.Failure) {
 	trace.SetText(span, "capper.error.code", string(f.Code))
 	if f.Code.Status() >= http.StatusInternalServerError {
@@ -93,7 +93,7 @@ func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
 		trace.Text("capper.config_version", d.Policy.Version))
 }
 
-// endSpan records the status of the answer and ends the span.
+// endSpan records the HTTP status of the response and ends the span.
 func endSpan(span trace.Span, status int, at time.Time) {
 	if span.IsRecording() {
 		span.SetAttributes(trace.Int("http.response.status_code", status))

@@ -19,21 +19,22 @@ type AuditRecords interface {
 	Records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error]
 }
 
-// auditReader answers questions about the past from the audit. An auditReader is safe for concurrent use.
+// auditReader reads the audit to answer calls about past decisions. An auditReader is safe for concurrent use.
 type auditReader struct {
-	Records AuditRecords // nil: there is no audit
+	Records AuditRecords // nil: no audit is configured
 	Policy  func() *capping.Policy
 }
 
-// These constants bound the size of an answer about a user.
+// These constants limit the size of a response about a user.
 const (
 	mostDecisions = 1000
 	mostFaults    = 5
-	step          = 24 * time.Hour // the period of the audit that is read at a time, backwards from now
+	step          = 24 * time.Hour // period of the audit that one step reads; steps go backwards from now
 )
 
-// User returns the decisions about a user within a period. When the context ends, User returns the decisions found so
-// far. A caller with a namespace does not see which clients and keys of other namespaces made calls.
+// User returns the decisions about a user within a period. When the context ends, User returns the decisions that it
+// found until then. If the caller has a namespace, User removes the client and the key from decisions of other
+// namespaces.
 func (r *auditReader) User(
 	ctx context.Context, namespace string, user capping.UserID, since, now time.Time,
 ) (*api.Decisions, error) {
@@ -54,7 +55,7 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 		return nil, noAudit()
 	}
 	answer := &api.Decisions{UserID: capping.Dense(user), Since: now, Decisions: []api.Decision{}}
-	for until := now.Add(time.Hour); until.After(since) && !answer.More; { // an hour for clocks that are ahead
+	for until := now.Add(time.Hour); until.After(since) && !answer.More; { // one hour because of clocks that are ahead
 		from := until.Add(-step)
 		if from.Before(since) {
 			from = since
@@ -78,7 +79,7 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 	return answer, nil
 }
 
-// span reads the audit records of a period. Unreadable files are listed in the answer's faults.
+// span reads the audit records of a period. The faults in the response name the audit files that could not be read.
 func (r *auditReader) span(
 	ctx context.Context,
 	answer *api.Decisions,
@@ -99,7 +100,7 @@ func (r *auditReader) span(
 	return found, ctx.Err()
 }
 
-// tolerable reports whether an error concerns a single file, so that other files can still be read.
+// tolerable reports whether an error concerns a single audit file, so that the other files are still readable.
 func tolerable(err error) bool {
 	var file *archive.FileError
 	return errors.As(err, &file)
@@ -125,7 +126,8 @@ func (r *auditReader) decision(record *audit.Record, group *audit.Group) api.Dec
 	return told
 }
 
-// channelName returns the current configured name of the channel, or "" for no channel and for a removed channel.
+// channelName returns the current configured name of a channel. For the channel 0 and for a removed channel,
+// channelName returns "".
 func (r *auditReader) channelName(channel capping.Channel) string {
 	for name, number := range r.Policy().Channels {
 		if number == channel {
@@ -143,7 +145,7 @@ func noAudit() error {
 	)
 }
 
-// unreadable returns the failure of a call when the audit's storage does not answer.
+// unreadable returns the failure of a call for which the audit could not be read.
 func unreadable(err error) error {
 	f := wire.NewFailure(api.CodeUnavailable, "the audit could not be read: the log of the service shows the reason")
 	f.Cause = err

@@ -12,7 +12,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// userID parses a dense id in a path: digits without leading zeros.
+// userID parses a dense user id in a path: decimal digits without leading zeros.
 func userID(text string) (capping.UserID, error) {
 	if id, ok := wire.UserID(text); ok {
 		return id, nil
@@ -20,15 +20,15 @@ func userID(text string) (capping.UserID, error) {
 	return 0, wire.Invalid("user_id", "%s is not a user id (0 to 4294967295)", wire.Clip([]byte(text)))
 }
 
-// user parses the id in the path of a call in the kind of the deployment. The text of the id is canonical, and empty
-// for a dense id.
+// user parses the user id in the path of a call, according to the kind of ids of the deployment. The result id is the
+// canonical text of the user id, or "" for a dense id.
 func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
 	if s.ids == nil {
 		user, err = userID(c.id)
 		return user, "", err
 	}
 	given := c.id
-	if c.r.URL.RawPath != "" { // the router leaves escapes in the parameters of such a path
+	if c.r.URL.RawPath != "" { // the router does not unescape the parameters of such a path
 		if given, err = url.PathUnescape(given); err != nil {
 			return 0, "", wire.Invalid("user_id", "%s is not valid in a URL", wire.Clip([]byte(c.id)))
 		}
@@ -65,8 +65,8 @@ func (s *Server) explain(c *call) error {
 	return writeJSON(c.w, told)
 }
 
-// erase serves DELETE /v1/users/{id}. The live changes of sets stay, such as the person's opt-outs, unless the caller
-// asks for their removal.
+// erase serves DELETE /v1/users/{id}. The live changes of sets remain, such as opt-outs of the person, unless the
+// caller requests their removal.
 func (s *Server) erase(c *call) error {
 	user, _, err := s.user(c)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) erase(c *call) error {
 		return err
 	}
 	said := []any{"user_id", user}
-	if s.ids != nil { // an id stays out of logs, and its image is in the store already
+	if s.ids != nil { // logs must not contain ids; the store already contains images
 		said = []any{"image", fmt.Sprintf("%016x", uint64(user))}
 	}
 	if sets {
@@ -165,7 +165,7 @@ func (s *Server) decidedUsers(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// name returns a function that appends the text of a user's id, by the generation in use.
+// name returns a function that appends the user id of a user. The ids come from the segments generation in use.
 func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
 	if snapshot := s.inUse(); snapshot != nil {
 		return snapshot.Name
@@ -173,5 +173,5 @@ func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
 	return func(dst []byte, user capping.UserID) []byte { return append(dst, archive.ImageName(user)...) }
 }
 
-// readingTime is the factor by which reading the audit for a message may take longer than another call.
+// readingTime is the time limit for reading the audit for a message, as a multiple of the usual time limit of a call.
 const readingTime = 2

@@ -13,20 +13,21 @@ import (
 	"capper/internal/whatif"
 )
 
-// Replay replays the audit of all instances under another policy; see whatif.Replay. It ends when the context ends, and
-// wraps objects.ErrNotFound when a generation of the segments does not exist.
+// Replay decides the recorded calls in the audit of all instances again under another policy; see whatif.Replay. The
+// function returns when the context ends. The error wraps objects.ErrNotFound when a generation of the segments does
+// not exist.
 type Replay func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error)
 
-// These constants bound a replay.
+// These constants limit the replays of POST /v1/whatif.
 const (
-	replayTime      = 2          // the factor by which a replay may take longer than another call
-	replayDecisions = 50_000_000 // the most decisions, those before the counted calls included
-	replayBytes     = 512 << 20  // the most memory for histories
-	replaysAtOnce   = 2          // the most replays of all keys
-	replayPrice     = 100_000    // the number of users that a replay takes from the rate of its key
+	replayTime      = 2          // the time limit, as a multiple of the usual time limit of a call
+	replayDecisions = 50_000_000 // the maximum number of decisions, including decisions before the counted calls
+	replayBytes     = 512 << 20  // the maximum memory in bytes for histories of users
+	replaysAtOnce   = 2          // the maximum number of simultaneous replays
+	replayPrice     = 100_000    // the number of users that a replay takes from the rate limit of the API key
 )
 
-// whatIf serves POST /v1/whatif. The replay ends when the caller disconnects.
+// whatIf serves POST /v1/whatif. The server stops the replay when the caller disconnects.
 func (s *Server) whatIf(c *call) error {
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -83,14 +84,14 @@ func replayFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// turns admits one replay of each key, and replaysAtOnce in all. The zero value is ready for use. A turns is safe for
-// concurrent use.
+// turns admits one replay for each API key, and at most replaysAtOnce replays together. The zero value is ready for
+// use. A turns is safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
 	keys map[string]bool
 }
 
-// enter takes the turn of a key, until the caller calls leave.
+// enter reserves a replay for an API key, until the caller calls leave.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

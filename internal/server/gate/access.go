@@ -18,7 +18,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Control applies the Rules to calls. A Control is safe for concurrent use.
+// Control applies the Rules to API calls. A Control is safe for concurrent use.
 type Control struct {
 	rules Rules
 	byID  map[string]*liveKey
@@ -49,16 +49,16 @@ func New(rules Rules) (*Control, error) {
 	c := &Control{rules: rules, byID: make(map[string]*liveKey, len(rules.Keys))}
 	for _, key := range rules.Keys {
 		live := &liveKey{Key: key}
-		_, _ = hex.Decode(live.sum[:], []byte(key.SHA256)) // the text has been checked
+		_, _ = hex.Decode(live.sum[:], []byte(key.SHA256)) // New has checked the text
 		c.byID[key.ID] = live
 	}
 	return c, nil
 }
 
-// HasKeys reports whether calls need an API key.
+// HasKeys reports whether API keys are configured, so that calls need a key.
 func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
 
-// RateOf returns the client's rate; a zero rate means unlimited.
+// RateOf returns the rate of the client. A zero rate means that the client is not limited.
 func (c *Control) RateOf(client string) capping.Rate {
 	if rate, ok := c.rules.Rates[client]; ok {
 		return rate
@@ -66,13 +66,13 @@ func (c *Control) RateOf(client string) capping.Rate {
 	return c.rules.Rate
 }
 
-// Clients returns the names of all clients, each once.
+// Clients returns the distinct names of all clients.
 func (c *Control) Clients() []string {
 	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin, ScopeLists)
 }
 
-// ClientsWith returns the clients that have a key with one of the scopes, each once. Without configured keys it
-// returns OpenClient.
+// ClientsWith returns the distinct names of the clients that have a key with at least one of the scopes. If no keys are
+// configured, ClientsWith returns OpenClient.
 func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
 	if !c.HasKeys() {
 		return []string{OpenClient}
@@ -92,11 +92,12 @@ const OpenClient = "anonymous"
 // Caller identifies the client and the key of a call.
 type Caller struct {
 	Client    string
-	Namespace string // namespace of the key; "": none
-	Key       string // the key's id; "" without keys
+	Namespace string // namespace of the key; "": no namespace
+	Key       string // id of the key; "": no keys are configured
 }
 
-// Caller returns the caller that the Authorization header identifies. The caller's key must have one of the scopes.
+// Caller returns the caller to whom the key in an Authorization header belongs. The key must have at least one of the
+// scopes.
 func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) {
 	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
@@ -111,7 +112,7 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	}
 	id, _, _ := strings.Cut(token, ".")
 	key := c.byID[id]
-	var want [sha256.Size]byte // an unknown id costs the same as a wrong secret
+	var want [sha256.Size]byte // an unknown key id takes as long as a wrong secret
 	if key != nil {
 		want = key.sum
 	}
@@ -122,18 +123,20 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	return key.with(scopes)
 }
 
-// inside is the context key of calls that the console makes, in this process, for a signed-in visitor.
+// inside is the context key for the API key of a signed-in visitor. The console makes API calls for this visitor within
+// the process.
 type inside struct{}
 
-// Inside returns a context for a call that the console makes, in this process, for a visitor. The key is the id of the
-// API key that the visitor signed in with, or "" if the service has no API keys. Requests from the network carry no id.
+// Inside returns a context for an API call that the console makes within the process for a visitor. The argument key is
+// the id of the API key with which the visitor signed in, or "" if no keys are configured. The contexts of requests
+// from the network contain no such id.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
 
-// CallerOf returns the caller of the request, or an error if the caller has none of the scopes. For a call of the
-// console, the caller is the visitor, with the current scopes of the visitor's key. Otherwise the Authorization header
-// names the caller.
+// CallerOf returns the caller of the request, or an error if the caller's key has none of the scopes. For a call that
+// the console makes, the caller is the visitor, and the current scopes of the visitor's key apply. For all other calls,
+// the Authorization header contains the key of the caller.
 func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
@@ -149,8 +152,8 @@ func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	return key.with(scopes)
 }
 
-// Seal derives a secret from each key for one purpose, indexed by key id. The secret changes with its key, and every
-// instance with the same key derives the same secret.
+// Seal derives a secret from each API key for the given purpose. The map key is the id of the API key. A new API key
+// gives a new secret. All instances derive the same secret from the same key.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {
@@ -161,13 +164,13 @@ func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	return secrets
 }
 
-// May reports whether the key with the given id has the scope. Without configured keys, May always returns true.
+// May reports whether the API key with the given id has the scope. If no keys are configured, May returns true.
 func (c *Control) May(id string, scope Scope) bool {
 	key := c.byID[id]
 	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
 }
 
-// NamespaceOf returns the namespace of the key with the given id; "": none.
+// NamespaceOf returns the namespace of the API key with the given id, or "" if the key has no namespace.
 func (c *Control) NamespaceOf(id string) string {
 	if key := c.byID[id]; key != nil {
 		return key.Namespace
@@ -175,8 +178,8 @@ func (c *Control) NamespaceOf(id string) string {
 	return ""
 }
 
-// MayChange returns nil if the key with the given id may change and read the set by the scope lists. Without
-// configured keys, every caller may.
+// MayChange returns nil if the API key with the given id may use the scope lists to change and read the set. If no keys
+// are configured, MayChange returns nil.
 func (c *Control) MayChange(id, set string) error {
 	key := c.byID[id]
 	if !c.HasKeys() || key != nil && (len(key.Sets) == 0 || slices.Contains(key.Sets, set)) {
@@ -186,8 +189,8 @@ func (c *Control) MayChange(id, set string) error {
 		"to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
 }
 
-// MayPace returns nil if the client may ask for permits of all the pacers. Otherwise the error names the first pacer
-// for which the client may not ask.
+// MayPace returns nil if the client may request permits from all of the pacers. Otherwise MayPace returns an error that
+// names the first forbidden pacer.
 func (c *Control) MayPace(client string, pacers []string) error {
 	for i, pacer := range pacers {
 		if !c.rules.MayPace(client, pacer) {
@@ -198,7 +201,7 @@ func (c *Control) MayPace(client string, pacers []string) error {
 	return nil
 }
 
-// MayShare returns nil if the calls of the client may name the share.
+// MayShare returns nil if calls of the client may name the share of a pacer.
 func (c *Control) MayShare(client, share string) error {
 	if share == "" || c.rules.MayShare(client, share) {
 		return nil
@@ -207,10 +210,10 @@ func (c *Control) MayShare(client, share string) error {
 		"the share to clients.%s.shares", client, share, client)
 }
 
-// ShareOf returns the share of the client's calls that name none, or "".
+// ShareOf returns the share for calls of the client that name no share. The result "" means no share.
 func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
 
-// with returns the caller for a key, if the key has one of the scopes.
+// with returns the caller to whom the key belongs, or an error if the key has none of the scopes.
 func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {
 		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %s, which this call requires", k.ID,
@@ -219,8 +222,8 @@ func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// known returns the configured names of a refused key. Logs must not contain text that a caller made up or sent by
-// mistake.
+// known returns the configured key id of a refused key, for the log. Logs must not contain other text of the key,
+// because a caller may have invented the text or sent it by mistake.
 func known(key *liveKey) Caller {
 	if key == nil {
 		return Caller{}

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Open opens a TCP listener on host:port. When calls need no keys, Open refuses an address that other machines can
-// reach.
+// Open opens a TCP listener on host:port. If calls need no API keys, Open returns an error for an address that other
+// machines can reach.
 func Open(addr string, hasKeys bool) (net.Listener, error) {
 	if err := checkAddr(addr, hasKeys); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func checkAddr(addr string, hasKeys bool) error {
 	return nil
 }
 
-// IsLoopback reports whether only this machine can reach a listener on host:port. Host names other than localhost do
-// not count as loopback, because their addresses may change.
+// IsLoopback reports whether only this machine can reach a listener on host:port. For a host name other than localhost,
+// IsLoopback returns false, because the addresses of the name may change.
 func IsLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -8,31 +8,33 @@ import (
 	"capper/internal/pacing"
 )
 
-// Bounds limit the load that callers can put on the service. The fields are keys of the configuration's server
-// section. A zero field stands for its default.
+// Bounds limit the load that callers can put on the service. The names in the comments are keys in the section server
+// of the configuration. A zero field means its default value.
 type Bounds struct {
-	JSONUsers   int   // max_json_users: most ids in user_ids; api.MaxUserIDs
-	BitmapUsers int   // max_bitmap_users: most ids in users_bitmap; api.MaxBitmapUsers
-	BodyBytes   int64 // max_body: largest body, before and after decompression; api.MaxBodyBytes
-	// max_in_flight_users: users of all calls being decided at one time; 4,000,000. A larger single batch is admitted
-	// when no other call holds users
+	JSONUsers   int   // max_json_users: maximum number of ids in user_ids; default api.MaxUserIDs
+	BitmapUsers int   // max_bitmap_users: maximum number of ids in users_bitmap; default api.MaxBitmapUsers
+	BodyBytes   int64 // max_body: maximum size of a body, before and after decompression; default api.MaxBodyBytes
+	// max_in_flight_users: maximum number of users that all calls decide at the same time; default 4,000,000. A call
+	// with more users is admitted when no other call holds users.
 	InFlightUsers int
-	// call_timeout: time limit of a store call, extended by the same time for every 250,000 users; 5 s
+	// call_timeout: time limit of a store call; the limit grows by the same duration for every 250,000 users; default 5
+	// s
 	CallTimeout time.Duration
-	// bounds.body_bytes: memory of all bodies while they are received and decoded; 512 MiB, or four times BodyBytes
+	// bounds.body_bytes: memory of all request bodies while they are received and decoded; default 512 MiB, or four
+	// times BodyBytes if that is more
 	InFlightBytes int64
-	AnswerBytes   int64 // bounds.answer_bytes: memory of all answers while they are made and written; 512 MiB
-	GzipRatio     int   // bounds.gzip_ratio: maximum ratio of inflated to received bytes, beyond 4 MiB; 100
-	// bounds.min_rate: minimum rate at which bodies are sent and answers are read, in bytes per second, after 10 s;
-	// 64 KiB
+	AnswerBytes   int64 // bounds.answer_bytes: memory of all responses until they are written; default 512 MiB
+	GzipRatio     int   // bounds.gzip_ratio: maximum ratio of inflated to received bytes, above 4 MiB; default 100
+	// bounds.min_rate: minimum rate of clients that send bodies and read responses, in bytes per second, after the
+	// first 10 s; default 64 KiB
 	MinRate int64
 	// bounds.permit_records_per_client, bounds.permit_records: maximum number of records that calls for permits leave
-	// behind
+	// in the store
 	PermitRecords pacing.RecordBounds
-	Connections   int // bounds.connections: maximum number of open connections of each listener; 16,384
+	Connections   int // bounds.connections: maximum number of open connections of each listener; default 16,384
 }
 
-// WithDefaults returns the bounds with defaults in place of zero fields.
+// WithDefaults returns the bounds with default values in the zero fields.
 func (b Bounds) WithDefaults() Bounds {
 	b.JSONUsers = cmp.Or(b.JSONUsers, api.MaxUserIDs)
 	b.BitmapUsers = cmp.Or(b.BitmapUsers, api.MaxBitmapUsers)
@@ -48,8 +50,8 @@ func (b Bounds) WithDefaults() Bounds {
 	return b
 }
 
-// usersPerTimeout is the number of users that extends the time limit of a store call by one CallTimeout: at 5 s, each
-// user adds 20 µs.
+// usersPerTimeout is the number of users for which the time limit of a store call grows by one CallTimeout. With a
+// CallTimeout of 5 s, each user adds 20 µs.
 const usersPerTimeout = 250_000
 
 // Timeout returns the time limit of a store call for the given number of users.
@@ -57,7 +59,7 @@ func (b Bounds) Timeout(users int) time.Duration {
 	return b.CallTimeout + time.Duration(float64(users)/usersPerTimeout*float64(b.CallTimeout))
 }
 
-// SlowestBody returns the longest time that a body of the maximum size may take.
+// SlowestBody returns the longest permitted time for sending a body of the maximum size.
 func (b Bounds) SlowestBody() time.Duration {
 	return GraceTime + time.Duration(b.BodyBytes/b.MinRate+1)*time.Second
 }

@@ -5,35 +5,37 @@ import (
 	"time"
 )
 
-// Budget limits the amount of a resource, such as users or bytes, that all calls together may hold. Clients that hold
-// or want a part share the budget fairly. While part of the budget is free, any client may take it, so one client
-// alone can use all of it. An exhausted budget treats a client by its share, which is the budget divided by the
-// number of clients:
+// Budget limits the amount of a resource, such as users or bytes, that all simultaneous calls may hold together. All
+// clients with running or waiting calls share the budget fairly. While units of the budget are free, any client may
+// take them, so one client alone can use the whole budget. When the budget is exhausted, the share of each client is
+// the budget divided by the number of clients:
 //
-//   - The budget refuses a client that already holds its share.
-//   - A client that holds less waits in a first-in, first-out queue, at most for the time in patience.
+//   - The budget refuses a call of a client that already holds its share.
+//   - A call of a client that holds less waits in a first-in, first-out queue. The wait ends after the duration in
+//     patience.
 //
-// Meanwhile the budget cuts off calls of the client that holds most, if these calls only wait for that client. A
-// waiting call never depends on another waiting call, because the parts of clients below their shares fit together.
+// During such a wait, the budget cuts off calls of the client that holds most, if these calls only wait for their
+// client to send or read. A waiting call never depends on another waiting call, because all clients with waiting calls
+// hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration
 
 	mu      sync.Mutex
 	held    int64
-	claims  map[string]int64   // by client: the amount that its calls hold and wait for
-	idlers  map[*Hold]struct{} // holds that can be cut off
+	claims  map[string]int64   // by client: the amount that its calls hold or wait for
+	idlers  map[*Hold]struct{} // holds whose calls can be cut off
 	waiting []*waiter
-	refused int64 // calls, since the start
-	cuts    int64 // calls cut off, since the start
+	refused int64 // number of refused calls since the start
+	cuts    int64 // number of calls that were cut off since the start
 }
 
-// Hold is the part of a budget that one call holds. Only one goroutine at a time may call its methods.
+// Hold is the amount of a budget that one call holds. Only one goroutine at a time may call the methods of a Hold.
 type Hold struct {
 	of     *Budget
 	client string
 	n      int64
-	cut    func() // ends a wait for the client; nil: the call is not waiting for its client
+	cut    func() // ends a wait for the client; nil: the call does not wait for its client
 	lost   bool   // the call was cut off
 }
 
@@ -47,10 +49,10 @@ func newBudget(bound int64, patience time.Duration) *Budget {
 	return &Budget{bound: bound, patience: patience, claims: map[string]int64{}, idlers: map[*Hold]struct{}{}}
 }
 
-// Open returns an empty Hold for a client.
+// Open returns an empty Hold for a call of the client.
 func (b *Budget) Open(client string) *Hold { return &Hold{of: b, client: client} }
 
-// Usage returns the amount in use now, and the numbers of refused and cut calls since the start.
+// Usage returns the amount in use now, and the numbers of refused calls and of calls that were cut off since the start.
 func (b *Budget) Usage() (held, refused, cuts int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,8 +65,8 @@ func (b *Budget) InUse() int64 {
 	return held
 }
 
-// CountRefusal reports whether the budget would refuse n more to the client now, and counts the refusal if so. The
-// caller must then refuse the call.
+// CountRefusal reports whether the budget would now refuse n units to the client. If so, CountRefusal increases the
+// number of refused calls. The caller of CountRefusal must then refuse the call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,16 +77,16 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// free reports whether the budget has n free units and an empty queue. A request larger than the whole budget is
-// allowed when nothing else is held.
+// free reports whether n units of the budget are free and no call is waiting. A call for more units than the whole
+// budget is allowed when no other call holds units.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
 }
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// within reports whether a client stays within its share when it takes n more. The first call of a client always
-// stays within the share.
+// within reports whether a client stays within its share when it takes n more units. The first call of a client is
+// always within the share.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]
 	if claimed == 0 {
@@ -93,8 +95,8 @@ func (b *Budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// Grow enlarges the hold by n, or returns false and leaves the hold unchanged. Grow may block in the queue. From the
-// call of Grow on, other clients cannot cut the hold off until AllowCut permits it again.
+// Grow increases the hold by n units, or returns false and leaves the hold unchanged. Grow may wait in the queue of the
+// budget. After Grow, the call cannot be cut off until AllowCut permits it again.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
@@ -137,10 +139,10 @@ func (b *Budget) wait(w *waiter) bool {
 			return false
 		}
 	}
-	return true // admitted at the last moment
+	return true // admitted while the wait ended
 }
 
-// makeRoom cuts off holds until the queued calls can be served.
+// makeRoom cuts off calls until the budget has enough units for the calls in the queue.
 func (b *Budget) makeRoom() {
 	missing := b.held - b.bound
 	for _, w := range b.waiting {
@@ -148,7 +150,7 @@ func (b *Budget) makeRoom() {
 	}
 	for h := range b.idlers {
 		if h.lost {
-			missing -= h.n // its part will soon be free
+			missing -= h.n // the units of a call that was cut off will soon be free
 		}
 	}
 	for missing > 0 {
@@ -163,8 +165,8 @@ func (b *Budget) makeRoom() {
 	}
 }
 
-// largestToCut returns the largest hold that may be cut off. The hold belongs to the client that holds most and more
-// than its share.
+// largestToCut returns the largest hold whose call may be cut off. The hold belongs to the client that holds most of
+// the budget and more than its share.
 func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
@@ -179,7 +181,7 @@ func (b *Budget) largestToCut() (largest *Hold) {
 	return largest
 }
 
-// admit grants queued calls in order while the budget has enough free units.
+// admit grants units to the calls in the queue, in order, while enough units are free.
 func (b *Budget) admit() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
@@ -196,7 +198,8 @@ func (b *Budget) unclaim(client string, n int64) {
 	}
 }
 
-// Settle sets the hold to n units that are already in use. Settle never refuses a larger amount.
+// Settle sets the hold to the n units that the call already uses. Settle accepts any number of units, even if the
+// budget is exhausted.
 func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()
@@ -208,15 +211,15 @@ func (h *Hold) Settle(n int64) {
 	b.admit()
 }
 
-// Size returns the current amount of the hold.
+// Size returns the current number of units of the hold.
 func (h *Hold) Size() int64 { return h.n }
 
-// Another returns a further empty hold for the same client.
+// Another returns a second, empty hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// AllowCut sets the function that cuts the call off while the call waits for its client; nil means that the call no
-// longer waits. The function must not block. The function is called at most once, and never after AllowCut(nil) or
-// Close. AllowCut returns false when the call has been cut off.
+// AllowCut sets the function that cuts off the call while the call waits for its client to send or read. A nil function
+// means that the call no longer waits. The function must not block. The budget calls the function at most once, and
+// never after AllowCut(nil) or Close. AllowCut returns false when the call has already been cut off.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()
@@ -233,14 +236,14 @@ func (h *Hold) AllowCut(cut func()) bool {
 	return !h.lost
 }
 
-// WasCut reports whether the call has been cut off.
+// WasCut reports whether the budget has cut off the call.
 func (h *Hold) WasCut() bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.lost
 }
 
-// Close returns the hold to the budget. A second Close has no effect.
+// Close returns all units of the hold to the budget.
 func (h *Hold) Close() {
 	if h.n != 0 || h.cut != nil {
 		h.AllowCut(nil)

@@ -2,19 +2,19 @@ package gate
 
 import "sync"
 
-// Pooled buffers come in fixed sizes. Each size is four times the previous one, so that a call holds at most four
-// times the bytes it received, or 4 KiB. Larger buffers double in size and are not pooled.
+// These constants define the fixed sizes of pooled buffers. Each size is four times the previous size, so a call holds
+// at most four times its received bytes, or 4 KiB. Buffers larger than largestPooled double in size and are not pooled.
 const (
-	// smallestBuffer is the smallest buffer, in bytes.
+	// smallestBuffer is the size in bytes of the smallest buffer.
 	smallestBuffer = 4 << 10
 	largestPooled  = smallestBuffer << (2 * (bufferSizes - 1))
 	bufferSizes    = 6
 )
 
-// buffers pools the buffers of bodies and answers by size.
+// buffers holds a pool of buffers for request and response bodies, for each size.
 var buffers [bufferSizes]sync.Pool
 
-// NewBuffer returns an empty buffer with a capacity of at least n bytes. PutBuffer returns the buffer to its pool.
+// NewBuffer returns an empty buffer with a capacity of at least n bytes. PutBuffer puts the buffer back into its pool.
 func NewBuffer(n int64) []byte {
 	size := int64(smallestBuffer)
 	for i := range buffers {
@@ -29,7 +29,8 @@ func NewBuffer(n int64) []byte {
 	return make([]byte, 0, n)
 }
 
-// PutBuffer returns a buffer of any capacity to its pool. The caller must not use the buffer afterwards.
+// PutBuffer puts a buffer back into the pool for its capacity. A buffer of another capacity is not kept. The caller
+// must not use the buffer afterwards.
 func PutBuffer(b []byte) {
 	for i, size := 0, smallestBuffer; i < bufferSizes; i, size = i+1, size*4 {
 		if cap(b) == size {
@@ -40,7 +41,7 @@ func PutBuffer(b []byte) {
 	}
 }
 
-// NextSize returns the next larger buffer size after the given capacity, for a body of at most limit bytes.
+// NextSize returns the next buffer size above the given capacity, for a body of at most limit bytes.
 func NextSize(capacity int, limit int64) int64 {
 	if capacity < largestPooled {
 		return max(int64(capacity)*4, smallestBuffer)

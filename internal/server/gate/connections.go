@@ -10,15 +10,15 @@ import (
 )
 
 // connections tracks the open connections of a listener and limits their number. When a new connection exceeds the
-// limit, the address with the most connections loses one. The victim is the connection that has been idle for
-// longest. Without an idle connection, the oldest one is closed if the new connection's address has fewer. Otherwise
-// the new connection is closed.
+// limit, the address with the most connections loses a connection. The listener closes the connection of this address
+// that has been idle for the longest time. If the address has no idle connection, its oldest connection is closed,
+// provided that the address of the new connection has fewer connections. Otherwise the new connection is closed.
 type connections struct {
 	bound int
 
 	mu        sync.Mutex
 	now       int
-	closed    int64 // connections closed because of the limit, since the start
+	closed    int64 // number of connections closed because of the limit, since the start
 	all       map[net.Conn]*connection
 	byAddress map[string]*ofAddress
 }
@@ -26,14 +26,14 @@ type connections struct {
 // ofAddress holds the connections of one address.
 type ofAddress struct {
 	address string
-	all     *list.List // list of *connection, the oldest first
-	idle    *list.List // list of *connection between requests, the longest idle first
+	all     *list.List // list of *connection, the oldest connection first
+	idle    *list.List // list of *connection between requests, the longest idle connection first
 }
 
 type connection struct {
 	conn      net.Conn
 	of        *ofAddress
-	all, idle *list.Element // idle nil: in a request
+	all, idle *list.Element // idle is nil during a request
 }
 
 // newConnections returns a tracker that allows at most bound connections.
@@ -41,14 +41,14 @@ func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
 
-// Watch tracks the state of a connection. Watch is used as the ConnState function of an http.Server.
+// Watch tracks the state of a connection. Watch is the ConnState function of an http.Server.
 func (c *connections) Watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch g := c.all[conn]; {
 	case state == http.StateNew:
 		c.add(conn)
-	case g == nil: // closed because of the limit
+	case g == nil: // the connection was closed because of the limit
 	case state == http.StateIdle:
 		g.markIdle()
 	case state == http.StateActive:
@@ -86,7 +86,7 @@ func (c *connections) add(conn net.Conn) {
 	}
 }
 
-// surplus returns the connection to close when a new connection exceeds the limit.
+// surplus returns the connection to be closed when a new connection exceeds the limit.
 func (c *connections) surplus(newcomer *connection) *connection {
 	largest := newcomer.of
 	for _, p := range c.byAddress {
@@ -108,7 +108,7 @@ func (c *connections) closeForBound(g *connection) {
 	c.closed++
 	conn := g.conn
 	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn() // without the TLS close message, which may wait for the other end
+		conn = secure.NetConn() // without the TLS close message, because writing it may block
 	}
 	_ = conn.Close()
 }
@@ -137,7 +137,7 @@ type Listeners struct {
 	all []*connections
 }
 
-// Another returns the connection tracker of one more listener.
+// Another returns the connection tracker for a further listener.
 func (l *Listeners) Another(bound int) *connections {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *Listeners) Another(bound int) *connections {
 	return connections
 }
 
-// Usage returns the sums over all listeners.
+// Usage returns the number of open connections, and of connections closed because of the limit, over all listeners.
 func (l *Listeners) Usage() (open int, closed int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,8 +157,8 @@ func (l *Listeners) Usage() (open int, closed int64) {
 	return open, closed
 }
 
-// AddressOf returns the address that a connection is counted for: the IP address of the remote end. For IPv6,
-// AddressOf returns the 64-bit network, because one machine can use any address in that network.
+// AddressOf returns the address for which a connection is counted: the IP address of the client. For IPv6, AddressOf
+// returns the 64-bit network, because one machine can use any address in that network.
 func AddressOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

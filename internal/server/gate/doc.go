@@ -1,4 +1,4 @@
-// Package gate limits callers of the API: it checks their API keys, their rates and the resources that their calls
+// Package gate limits callers of the API: it checks their API keys, their rates, and the resources that their calls
 // hold.
 //
 //	call → listener     TLS, allowed host names, number of connections
@@ -7,14 +7,14 @@
 //	     → Budgets      memory of the body, users, memory of the answer
 //	     → pace         minimum rate of the body and of the answer
 //
-// Clients share every Budget fairly. The client that holds most is refused first. A client that stops sending or
-// reading is disconnected when another client needs the budget. A Place is one call's part of the budgets of users
-// and answers.
+// Clients share every Budget fairly. When a budget is exhausted, the client that holds most of the budget is refused
+// first. A client that stops sending or reading is disconnected when another client needs the budget. A Place holds the
+// amounts of users and response memory that the budgets granted to one call.
 //
-// The limiter keeps the rates of clients in this process, or in Redis for all instances. The shared limiter falls
-// back to the local one while Redis fails.
+// The limiter enforces the rates of clients within this process, or for all instances by means of Redis. While Redis
+// fails, the shared limiter falls back to the limiter of this process.
 //
-// Without API keys the service accepts loopback listeners only. A loopback listener accepts calls under this
-// machine's own names only, so that no web page can call the service from a browser. TLS certificates are read again
-// when their files change.
+// If no API keys are configured, the service accepts loopback listeners only. A loopback listener accepts only requests
+// for the names of this machine, so that no foreign web page can call the service from a browser. The service reloads
+// TLS certificates when their files change.
 package gate

@@ -10,36 +10,39 @@ import (
 	"capper/internal/server/wire"
 )
 
-// The bounds of wrong keys. An address may fail guessBurst times with the same key id, and then once every guessEvery.
+// These constants limit the attempts to sign in with wrong API keys. Each address may fail guessBurst times with the
+// same key id, and then once in every period of guessEvery.
 const (
 	guessBurst = 10
 	guessEvery = 2 * time.Second
-	mostGuests = 4096 // remembered pairs of address and key id
+	mostGuests = 4096 // maximum number of pairs of address and key id in memory
 )
 
-// Guesses slows down callers who try secrets of an API key at the sign-in. It counts the wrong keys for each address
-// and key id, so that people behind one address who have other keys never wait. Guesses does not know which ids exist,
-// so that nobody can find that out by it. A Guesses is safe for concurrent use.
+// Guesses delays callers who guess the secret of an API key at the sign-in. It counts wrong keys for each pair of
+// address and key id, so that other people behind the same address, who have other keys, never wait. Guesses treats
+// existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is safe for concurrent
+// use.
 type Guesses struct {
 	clock func() time.Time
 	seed  maphash.Seed
 	mu    sync.Mutex
-	full  map[guest]time.Time // when the whole burst is available again
+	full  map[guest]time.Time // time at which the whole burst is available again
 }
 
-// guest is a caller who tries a key.
+// guest is a pair of address and key id with wrong keys.
 type guest struct {
 	address string
-	id      uint64 // hash of the key's id
+	id      uint64 // hash of the key id
 }
 
-// NewGuesses returns a Guesses without any wrong keys.
+// NewGuesses returns a Guesses that has counted no wrong keys.
 func NewGuesses(clock func() time.Time) *Guesses {
 	return &Guesses{clock: clock, seed: maphash.MakeSeed(), full: map[guest]time.Time{}}
 }
 
-// Try counts a key from the address as a wrong one. The caller then checks the key and calls right if it is not wrong.
-// Before the caller may try again, Try returns a failure with the wait.
+// Try counts an attempt with a key from the address as a wrong key. The caller of Try then checks the key, and calls
+// right if the key is valid. If the address must wait before a further attempt with this key id, Try returns a failure
+// with the wait.
 func (g *Guesses) Try(address, key string) (right func(), err error) {
 	id, _, _ := strings.Cut(key, ".")
 	who := guest{address, maphash.String(g.seed, id)}
@@ -66,7 +69,8 @@ func (g *Guesses) Try(address, key string) (right func(), err error) {
 	}, nil
 }
 
-// makeRoom forgets a guest if too many are remembered. It forgets the guest whose waiting time ends first.
+// makeRoom removes a guest from memory if there are too many guests. It removes the guest whose waiting time ends
+// first.
 func (g *Guesses) makeRoom(who guest, now time.Time) {
 	if _, known := g.full[who]; known || len(g.full) < mostGuests {
 		return

@@ -10,10 +10,10 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Acceptable refuses a request whose header is too large. On a loopback listener, Acceptable also refuses a request
-// for a foreign host name. Without this check, a hostile web page could resolve its name to this machine and call the
-// service from a browser. The names argument lists the allowed host names, in lower case, besides localhost and
-// loopback addresses.
+// Acceptable returns an error for a request whose header is too large. On a loopback listener, Acceptable also returns
+// an error for a foreign host name. Without this check, a hostile web page could resolve its name to this machine and
+// call the service from a visitor's browser. The names argument lists further allowed host names, in lower case. The
+// names localhost and loopback addresses are always allowed.
 func Acceptable(r *http.Request, names []string) error {
 	size := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
@@ -33,7 +33,7 @@ func Acceptable(r *http.Request, names []string) error {
 	return nil
 }
 
-// hostOf returns the name in a Host header in lower case, without the port.
+// hostOf returns the host name of a Host header in lower case, without the port.
 func hostOf(header string) string {
 	host := header
 	if name, _, err := net.SplitHostPort(header); err == nil {
@@ -42,8 +42,8 @@ func hostOf(header string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// LocalHost reports whether a Host header names this machine by localhost or a loopback address, which nobody can
-// point elsewhere. An empty header counts as local, because only HTTP/1.0 omits it.
+// LocalHost reports whether a Host header contains localhost or a loopback address. No foreign DNS server can change
+// the address of these names. An empty Host header counts as local, because only clients with HTTP/1.0 omit the header.
 func LocalHost(header string) bool {
 	host := hostOf(header)
 	ip := net.ParseIP(host)

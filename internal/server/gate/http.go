@@ -9,22 +9,24 @@ import (
 	"time"
 )
 
-// Connections have these time-outs. A call with a body extends its time-out through a pace.
+// These constants are the time-outs and header limits of connections. A call with a body extends the read time-out with
+// a pace.
 const (
 	headerTimeout  = 5 * time.Second
 	sendTimeout    = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 16 << 10
-	// A header of up to this size is read and answered. For a larger one, net/http closes the whole HTTP/2 connection
-	// with all other calls.
+	// The server reads a header of up to readHeaderBytes bytes, and responds with an error if it exceeds
+	// maxHeaderBytes. For a header above readHeaderBytes, net/http closes the whole HTTP/2 connection, including all
+	// other calls.
 	readHeaderBytes = 64 << 10
 )
 
-// loopbackKey marks, in the context of a request, that the listener has a loopback address.
+// loopbackKey is the context key that marks requests to a listener with a loopback address.
 type loopbackKey struct{}
 
-// HTTPServer returns an HTTP server for h with explicit time-outs, limits on headers and limits on connections. The
-// argument tlsConfig comes from TLSConfig; nil means plain HTTP.
+// HTTPServer returns an HTTP server for h with time-outs, and with limits on headers and connections. The argument
+// tlsConfig comes from TLSConfig; nil means plain HTTP.
 func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds Bounds, connections *connections,
 	log *slog.Logger) *http.Server {
 	return &http.Server{
@@ -32,7 +34,7 @@ func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds Bounds, connection
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       headerTimeout + GraceTime,
-		// the time-out starts at the request's header
+		// The time-out starts when the header of the request arrives.
 		WriteTimeout:   bounds.SlowestBody() + bounds.Timeout(bounds.BitmapUsers) + sendTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: readHeaderBytes,
@@ -46,8 +48,8 @@ func baseContext(l net.Listener) context.Context {
 	return context.WithValue(context.Background(), loopbackKey{}, IsLoopback(l.Addr().String()))
 }
 
-// Serve serves the listener until srv is shut down, and then returns http.ErrServerClosed. Serve uses TLS when srv
-// has a TLS configuration.
+// Serve accepts connections of the listener until srv is shut down, and then returns http.ErrServerClosed. Serve uses
+// TLS when srv has a TLS configuration.
 func Serve(srv *http.Server, l net.Listener) error {
 	if srv.TLSConfig != nil {
 		return srv.ServeTLS(l, "", "")

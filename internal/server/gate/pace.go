@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// GraceTime is the time that a client may take to send a body or to read an answer before Bounds.MinRate applies.
+// GraceTime is the time that a client may take to send a body or to read a response before Bounds.MinRate applies.
 const GraceTime = 10 * time.Second
 
 // pace enforces a minimum transfer rate: each transferred byte extends the deadline of the connection or stream.
@@ -18,16 +18,17 @@ type pace struct {
 
 	mu    sync.Mutex
 	moved int64
-	at    int64 // bytes transferred when the deadline was set
+	at    int64 // bytes transferred when the deadline was last set
 	ended bool
 }
 
-// BodyPace returns the pace for the request body that belongs to the response writer. The rate is in bytes a second.
+// BodyPace returns a pace for reading the request body, whose response writer is w. The rate is the minimum rate in
+// bytes per second.
 func BodyPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetReadDeadline, rate)
 }
 
-// answerPace returns the pace for an answer written to w. The rate is in bytes a second.
+// answerPace returns a pace for writing a response to w. The rate is the minimum rate in bytes per second.
 func answerPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetWriteDeadline, rate)
 }
@@ -38,15 +39,16 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 	return p
 }
 
-// push sets the deadline that the bytes transferred so far allow. Connections without deadlines are left alone.
+// push sets the deadline according to the number of bytes transferred so far. push ignores errors from connections that
+// support no deadlines.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
 	_ = p.set(p.start.Add(GraceTime + earned))
 	p.at = p.moved
 }
 
-// move counts n transferred bytes. To save system calls, move extends the deadline only for a second's worth of
-// bytes.
+// move counts n transferred bytes. To save system calls, move extends the deadline only after the bytes of one second
+// at the minimum rate.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +57,7 @@ func (p *pace) move(n int) {
 	}
 }
 
-// Cut ends the wait for the client at once.
+// Cut sets a deadline in the past, so that the call stops waiting for its client.
 func (p *pace) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +67,7 @@ func (p *pace) Cut() {
 	}
 }
 
-// Done removes the deadline, unless the call was cut off.
+// Done removes the deadline, unless Cut was called.
 func (p *pace) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,14 +92,14 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns the number of bytes of an answer to write under one deadline: the amount that the minimum rate
-// transfers in half of GraceTime, at most 512 KiB.
+// piece returns the number of response bytes that write writes under one deadline. This is the amount for half of
+// GraceTime at the minimum rate, at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }
 
-// write writes a large answer at the client's pace. After a cut the client sees a broken connection, and repeats the
-// call with the same message id.
+// write writes a response in pieces, as fast as the client reads. If the budget cuts off the call, the client sees a
+// broken connection and can repeat the call with the same message id.
 func (p *pace) write(w io.Writer, h *Hold, out []byte) {
 	defer h.AllowCut(nil)
 	if !h.AllowCut(p.Cut) {

@@ -6,11 +6,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Budgets holds the budgets that all calls share: users, bodies and answers.
+// Budgets holds the budgets that all calls share: for users, request bodies and responses.
 type Budgets struct {
-	Users   *Budget // being decided
-	Bodies  *Budget // bytes, of bodies that are received and decoded
-	Answers *Budget // bytes, of answers that are made and written
+	Users   *Budget // users that calls are deciding
+	Bodies  *Budget // bytes of bodies that are received and decoded
+	Answers *Budget // bytes of responses until they are written
 }
 
 // NewBudgets returns budgets with the sizes in the bounds.
@@ -35,8 +35,8 @@ func errTooManyAnswers() *wire.Failure {
 	return wire.Overloaded("too many bytes of responses are being written")
 }
 
-// Refuse refuses a call before its body of the announced size is read. A call is refused while a budget is exhausted
-// and the client holds its full share of it.
+// Refuse decides whether to refuse a call before the server reads the body, whose size is the argument announced.
+// Refuse returns an error while a budget is exhausted and the client already holds its share of the budget.
 func (b *Budgets) Refuse(client string, announced int64) error {
 	switch {
 	case b.Bodies.CountRefusal(client, max(announced, smallestBuffer)):
@@ -49,16 +49,16 @@ func (b *Budgets) Refuse(client string, announced int64) error {
 	return nil
 }
 
-// Place is the part of the budgets that an admitted call holds: users until they are decided, and memory for the
-// answer until the answer is written.
+// Place holds the amounts that the budgets granted to a call: users until they are decided, and response memory until
+// the response is written.
 type Place struct {
 	users   *Hold
 	answers *Hold
 	out     []byte
 }
 
-// Enter admits a client's call with the given number of users. The answer argument is the approximate maximum size of
-// the answer in bytes.
+// Enter admits a client's call with the given number of users. The argument answer is the approximate maximum size of
+// the response in bytes.
 func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) {
 	p := &Place{users: b.Users.Open(client), answers: b.Answers.Open(client)}
 	err := error(nil)
@@ -75,32 +75,33 @@ func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) 
 	return p, nil
 }
 
-// Buffer returns the buffer in which to encode an answer of about the expected size in bytes.
+// Buffer returns the buffer for encoding a response. The argument expected is the approximate size of the response in
+// bytes.
 func (p *Place) Buffer(expected int64) []byte {
 	p.out = NewBuffer(expected)
 	return p.out
 }
 
-// FreeUsers returns the users to the budget before a slow client has read the answer. The place keeps the memory of
-// the answer in out, which was encoded into Buffer or outgrew it.
+// FreeUsers returns the users to the budget before the response is written, because a slow client may read for a long
+// time. The argument out is the encoded response, whose memory the place continues to hold.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
 	p.answers.Settle(int64(cap(out)))
 }
 
-// Write writes the answer to w at the client's pace, which must be at least rate bytes a second.
+// Write writes the response to w. The client must read at least rate bytes per second.
 func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	answerPace(w, rate).write(w, p.answers, p.out)
 }
 
-// WriteShared writes an answer whose bytes other calls read too, and which the place therefore does not own.
+// WriteShared writes a response whose bytes other calls share. The place does not own these bytes.
 func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
 	p.users.Close()
 	answerPace(w, rate).write(w, p.answers, out)
 }
 
-// Close returns the remaining parts to the budgets. A second Close has no effect.
+// Close returns the remaining users and bytes to the budgets.
 func (p *Place) Close() {
 	p.users.Close()
 	p.answers.Close()

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// localLimiter keeps a token bucket for each client in memory.
+// localLimiter holds a token bucket for each client in memory.
 type localLimiter struct {
 	clock   func() time.Time
 	mu      sync.Mutex
@@ -19,8 +19,8 @@ type localLimiter struct {
 
 var _ capping.RateLimiter = (*localLimiter)(nil)
 
-// NewLimiter returns a rate limiter in memory. Each process has its own budgets. Memory stays small, because only
-// configured clients have buckets.
+// NewLimiter returns a rate limiter that keeps its token buckets in memory. Each process limits rates separately. The
+// limiter needs little memory, because only configured clients have token buckets.
 func NewLimiter(clock func() time.Time) capping.RateLimiter {
 	return &localLimiter{clock: clock, buckets: map[string]*rate.Limiter{}}
 }
@@ -39,12 +39,12 @@ func (l *localLimiter) Take(_ context.Context, client string, r capping.Rate, us
 		state.RetryAfter = after(float64(users) - left)
 	}
 	state.ResetAfter = after(float64(r.Largest()) - left)
-	state.Remaining = max(0, int(left+1e-6)) // a millionth of a user compensates for rounding
+	state.Remaining = max(0, int(left+1e-6)) // the millionth compensates for rounding
 	return state, nil
 }
 
-// bucket returns the client's token bucket with the current rate. Tokens taken before a change of the rate count
-// against the new rate.
+// bucket returns the token bucket of the client, with the client's current rate. After a change of the rate, the tokens
+// that were taken at the old rate still count.
 func (l *localLimiter) bucket(client string, r capping.Rate, now time.Time) *rate.Limiter {
 	limit, burst := rate.Limit(r.UsersPerSecond), r.Largest()
 	old := l.buckets[client]

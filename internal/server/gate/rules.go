@@ -11,60 +11,61 @@ import (
 	"capper/internal/capping"
 )
 
-// Scope is the right to make certain calls. No scope includes another one.
+// Scope is the right of an API key to make certain calls. No scope includes another scope.
 type Scope string
 
-// A key can have these scopes.
+// An API key can have these scopes, except ScopeNone.
 const (
-	ScopeFilter Scope = "filter" // filter and release
+	ScopeFilter Scope = "filter" // filter and release users
 	ScopeRead   Scope = "read"   // explain a user; limits and status; metrics on the public listener
 	ScopeAdmin  Scope = "admin"  // erase a user; profiles
-	ScopeLists  Scope = "lists"  // add users to sets and remove users from sets; read the changes
-	ScopeExempt Scope = "exempt" // with filter: calls with enforce false, which limits and most suppressions let pass
-	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
+	ScopeLists  Scope = "lists"  // add users to sets, remove users from sets, and read these changes
+	ScopeExempt Scope = "exempt" // together with filter: calls with enforce false, which ignore limits and most suppressions
+	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 
-// Rules hold the API keys and the rates of clients. Nobody may change Rules after they have been published.
+// Rules hold the API keys and the rates of clients. Nobody may change Rules after New or SetAccess has received them.
 type Rules struct {
-	Keys  []Key                   // api_keys; without any, everybody who reaches the listener may call
-	Rates map[string]capping.Rate // rate_limits.clients: rates by client; other clients have the default
-	Rate  capping.Rate            // rate_limits.default; zero: unlimited
-	// Pacers is clients.NAME.pacers: the pacers for which the client may ask. A client that is absent may ask for all.
+	Keys  []Key                   // api_keys; none: everybody who can reach the listener may call
+	Rates map[string]capping.Rate // rate_limits.clients: rates by client; default for other clients: Rate
+	Rate  capping.Rate            // rate_limits.default; zero: no limit
+	// Pacers is clients.NAME.pacers: the pacers from which each client may request permits. A client without an entry
+	// may use all pacers.
 	Pacers map[string][]string
-	// Shares is clients.NAME.share and clients.NAME.shares: the shares of pacers that the client may use.
+	// Shares is clients.NAME.share and clients.NAME.shares: the shares of pacers that each client may use.
 	Shares map[string]Shares
 }
 
-// Shares are the shares of pacers that a client may use.
+// Shares lists the shares of pacers that a client may use.
 type Shares struct {
-	Own string   // share: that of every call that names none; "": none
-	May []string // shares: those that calls may name, besides Own
+	Own string   // share: the share of calls that name no share; "": no share
+	May []string // shares: further shares that calls may name
 }
 
-// Key is an API key in the form that the configuration stores. A caller sends the key as "Authorization: Bearer
-// id.secret".
+// Key is an API key in the form that the configuration contains. A caller sends the key in the header "Authorization:
+// Bearer id.secret".
 type Key struct {
-	ID     string // id: part of the key before its first dot, unique
-	Client string // client: name of the caller; a client has at most two keys, so that keys can be rotated
-	// Namespace (namespace) is the namespace of the message ids in the key's calls; "": none. All keys of a client
-	// have the same namespace. The same id in two namespaces stands for two messages.
+	ID     string // id: part of the key before the first dot, unique
+	Client string // client: name of the caller; a client has at most two keys, which allows key rotation
+	// Namespace (namespace) is the namespace of message ids in calls with this key; "" means no namespace. All keys of
+	// a client have the same namespace. The same message id in two namespaces belongs to two different messages.
 	Namespace string
-	SHA256    string  // sha256: hex SHA-256 of the whole key, dot and id included
+	SHA256    string  // sha256: hex SHA-256 of the whole key, including id and dot
 	Scopes    []Scope // scopes
-	// Sets (sets) holds the sets that the key may change and read with the scope lists; none: all sets.
+	// Sets (sets) lists the sets that the key may change and read with the scope lists. An empty list means all sets.
 	Sets []string
 }
 
-// keysPerClient is the maximum number of valid keys that a client may have at one time.
+// keysPerClient is the maximum number of keys that a client may have at the same time.
 const keysPerClient = 2
 
 // keyID matches a valid id of an API key.
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Scopes lists all scopes that a key can have.
+// Scopes returns all scopes that an API key can have.
 func Scopes() []Scope { return []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeLists, ScopeExempt} }
 
-// scopeNames returns all scopes in one line of text.
+// scopeNames returns the names of all scopes, separated by commas.
 func scopeNames() string {
 	var names []string
 	for _, scope := range Scopes() {
@@ -73,19 +74,20 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// MayPace reports whether a client may ask for permits of a pacer.
+// MayPace reports whether a client may request permits from a pacer.
 func (r *Rules) MayPace(client, pacer string) bool {
 	bound, ok := r.Pacers[client]
 	return !ok || slices.Contains(bound, pacer)
 }
 
-// MayShare reports whether the calls of a client may name a share. Without keys, every call may.
+// MayShare reports whether calls of a client may name the share of a pacer. If no keys are configured, MayShare returns
+// true.
 func (r *Rules) MayShare(client, share string) bool {
 	shares := r.Shares[client]
 	return len(r.Keys) == 0 || share == shares.Own || slices.Contains(shares.May, share)
 }
 
-// PacingClients returns the clients with the scope filter that may ask for permits of a pacer, each once.
+// PacingClients returns the distinct clients that have the scope filter and may request permits from the pacer.
 func (r *Rules) PacingClients(pacer string) (clients []string) {
 	for i := range r.Keys {
 		key := &r.Keys[i]
@@ -97,11 +99,11 @@ func (r *Rules) PacingClients(pacer string) (clients []string) {
 	return clients
 }
 
-// fault is an error in the configuration of a key.
+// fault is an error in the configuration of an API key.
 type fault struct {
 	Key   int    // index of the key
-	Field string // client, namespace, id, sha256, scopes, scopes[N] or sets; "" for the key as a whole
-	Rule  string // the rule and the value found instead
+	Field string // client, namespace, id, sha256, scopes, scopes[N] or sets; "": the whole key
+	Rule  string // the broken rule and the actual value
 }
 
 func (f fault) Error() string {
@@ -111,7 +113,7 @@ func (f fault) Error() string {
 	return f.Field + ": " + f.Rule
 }
 
-// faults returns all errors in the configuration of the keys.
+// faults returns all errors in the configuration of the API keys.
 func (r *Rules) faults() (faults []fault) {
 	for i := range r.Keys {
 		for _, fault := range r.Keys[i].Faults() {
@@ -122,7 +124,7 @@ func (r *Rules) faults() (faults []fault) {
 	return append(faults, Conflicts(r.Keys)...)
 }
 
-// Faults returns all errors in the key itself, without comparing it with other keys.
+// Faults returns all errors that the key itself contains, without comparing the key with other keys.
 func (k *Key) Faults() (faults []fault) {
 	add := func(field, format string, args ...any) {
 		faults = append(faults, fault{Field: field, Rule: fmt.Sprintf(format, args...)})
@@ -170,7 +172,7 @@ func (k *Key) Faults() (faults []fault) {
 	return faults
 }
 
-// Conflicts returns the errors that arise between several keys, such as repeated ids.
+// Conflicts returns the errors that concern several API keys, such as repeated ids.
 func Conflicts(keys []Key) (faults []fault) {
 	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]Key{}
 	for i, key := range keys {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// SteadyLimiter uses a shared rate limiter, and falls back to a local one while the shared one fails. An outage of
-// Redis therefore neither stops nor slows calls.
+// SteadyLimiter uses a rate limiter that all instances share, and falls back to a local rate limiter while the shared
+// limiter fails. Therefore calls neither fail nor slow down during an outage of Redis.
 type SteadyLimiter struct {
 	shared, own capping.RateLimiter
 	clock       func() time.Time
@@ -30,15 +30,15 @@ type rateFailure struct {
 
 var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
-// These times control the fallback to the local limiter. The constants are the time limit of a call to the shared
-// limiter, the pause after a failure, and the time for which a failure remains visible without a further call.
+// These constants control the fallback to the local limiter. sharedTimeout is the time limit of a call to the shared
+// limiter, and sharedPause is the pause after a failure. After a failure, Trouble reports the failure for sharedShown.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second
 	sharedShown   = 30 * time.Second
 )
 
-// NewSteadyLimiter returns a limiter that uses shared and falls back to a local limiter.
+// NewSteadyLimiter returns a limiter that uses shared, and falls back to a new local limiter.
 func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger,
 	registerer prometheus.Registerer) (*SteadyLimiter, error) {
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
@@ -66,7 +66,7 @@ func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Ra
 	return l.own.Take(ctx, client, rate, users)
 }
 
-// Trouble returns the reason why each process limits rates by itself, or "" while the rates are shared.
+// Trouble returns the reason why this process now limits rates alone, or "" while all instances share the rate limits.
 func (l *SteadyLimiter) Trouble() string {
 	f := l.failed.Load()
 	if f == nil || l.clock().Sub(f.at) > sharedShown {

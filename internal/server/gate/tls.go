@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// certificate is a TLS certificate in files, which are read again when they change.
+// certificate is a TLS certificate from two files. It reloads the files when they change.
 type certificate struct {
 	certFile, keyFile string
 	clock             func() time.Time
@@ -32,9 +32,9 @@ type fileStamp struct {
 // recheck is the interval at which the certificate files are checked for changes.
 const recheck = time.Second
 
-// TLSConfig returns a configuration that serves the certificate chain and key in PEM files, with TLS 1.2 or later.
-// Changed files are read again within a second. When the new files do not fit together, the last good certificate
-// stays in use and the error is logged. A nil logger discards errors.
+// TLSConfig returns a TLS configuration with the certificate chain and the key in two PEM files, for TLS 1.2 or later.
+// Changed files are reloaded within a second. If the new files do not fit together, the previous certificate stays in
+// use and the error is logged. A nil logger discards log lines.
 func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -45,7 +45,7 @@ func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, erro
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		CipherSuites: []uint16{ // for TLS 1.2 only, without CBC and RSA key exchange; the suites of TLS 1.3 are fixed
+		CipherSuites: []uint16{ // for TLS 1.2 only, without CBC and RSA key exchange; TLS 1.3 suites are fixed
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
@@ -57,7 +57,7 @@ func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, erro
 	}, nil
 }
 
-// CertificateExpiry returns a metric of the expiry time of the certificate that the configuration serves.
+// CertificateExpiry returns a metric with the expiry time of the certificate in the TLS configuration.
 func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_tls_certificate_expiry_timestamp_seconds",
@@ -71,7 +71,7 @@ func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	})
 }
 
-// load reads the certificate files. The caller holds mu, or is the only user of c.
+// load reads the certificate and the key from their files. The caller of load holds mu, or is the only user of c.
 func (c *certificate) load() error {
 	stamp, err := c.stamps()
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
 	return stamps, nil
 }
 
-// fresh returns the certificate to serve now.
+// fresh returns the certificate for a new connection. Once in a second, fresh checks whether the files have changed.
 func (c *certificate) fresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"capper/internal/share"
 )
 
-// overloadedFor is the time after which a caller retries an overloaded call.
+// overloadedFor is the wait that the server recommends to a caller before the retry of an overloaded call.
 const overloadedFor = time.Second
 
 // Finder evaluates audience queries. A Finder is safe for concurrent use.
@@ -24,19 +24,19 @@ type Finder struct {
 	turns  turns
 }
 
-// NewFinder returns a Finder that reads the generations returned by pin.
+// NewFinder returns a Finder that reads the segments generations which pin returns.
 func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
 
-// found is an evaluated audience and the part of it that a call asks for.
+// found is a parsed audience expression, together with the sample, part and cursor of the query.
 type found struct {
 	*audience.Audience
 	query audience.Query
-	plain string // the expression with configured names replaced; "": it contains none
+	plain string // expression after replacing configured names; "": it contains no configured name
 }
 
-// Snapshot returns the segments generation that a query names, and pins that generation.
+// Snapshot returns the segments generation that a query names, and pins the generation.
 func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	if q.Cursor == "" {
 		return f.Pin.Pinned("generation", q.Generation)
@@ -80,18 +80,19 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 	return of, err
 }
 
-// Search says how Find evaluates the query of an audience.
+// Search holds the arguments of Find.
 type Search struct {
 	Holder  string
-	Named   *audience.Named // expressions that the query may use
-	Most    int             // the most users without a size in the query
-	Names   bool            // the answer names the users
+	Named   *audience.Named // named expressions that the query may use
+	Most    int             // maximum number of users if the query sets none
+	Names   bool            // the HTTP response lists the users by id
 	Reserve func(bytes int64) error
 }
 
-// Find stores the users of the audience's query in the audience, in ascending order. When more than the allowed number
-// match and the query sets no size, Find returns an error with the number of matching users. If the answer names users
-// whose ids are not dense, Find reserves the memory of the ids and stores them too.
+// Find evaluates the query of the audience, and stores the matching users in the audience in ascending order. If more
+// users match than Find may return, and the query sets no max_users, Find returns an error with the number of matching
+// users. If the response lists users whose ids are not dense, Find also stores their ids, after reserving memory for
+// the ids.
 func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	s, err := f.Snapshot(a.Query)
 	if err != nil {
@@ -123,7 +124,7 @@ func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	return err
 }
 
-// page evaluates a query after the holder has waited for its turn.
+// page waits until the holder may start an evaluation, and then evaluates a query.
 func (f *Finder) page(ctx context.Context, of *found, q *api.AudienceQuery, search *Search) (*audience.Page, error) {
 	end, err := f.turns.take(ctx, search.Holder)
 	if err != nil {
@@ -151,7 +152,7 @@ func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
 	return taken
 }
 
-// tooMany returns an error that gives the number of matching users and suggests ways to reduce it.
+// tooMany returns an error that contains the number of matching users and suggests smaller requests.
 func (of *found) tooMany(ctx context.Context, most int) error {
 	users, err := of.Count(ctx, of.query)
 	if err != nil {
@@ -169,15 +170,15 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// A count costs as much of the client's rate as deciding a number of users that is derived from the size of the
-// generation. There are three kinds of work; a sample is dearer, because each user of the audience is hashed.
+// The price of a count, in users of the client's rate limit, is the size of the generation divided by one of these
+// constants. The price is highest for a sample, because the evaluation hashes each user of the audience.
 const (
-	usersBroken  = 1000   // generation users per charged user, when counted by segment and set
-	usersSampled = 200    // the same for a sample
-	usersCounted = 20_000 // the same for a total count
+	usersBroken  = 1000   // divisor for counts by segment and set
+	usersSampled = 200    // divisor for counts of a sample
+	usersCounted = 20_000 // divisor for total counts
 )
 
-// priceOf returns the price of counting a query in the generation, in users of the client's rate.
+// priceOf returns the price of counting the users of a query, in users of the client's rate limit.
 func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	var users uint64
 	for _, size := range s.Segments() {
@@ -196,12 +197,12 @@ func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	return int(users/each) + 1
 }
 
-// Count describes an audience query to count.
+// Count holds the arguments for counting the users of an audience query.
 type Count struct {
 	Query *api.AudienceQuery
-	Named *audience.Named       // expressions that the query may use
-	Total bool                  // only the total; false: also by segment and set
-	Pay   func(price int) error // is called with the price before the count
+	Named *audience.Named       // named expressions that the query may use
+	Total bool                  // true: only the total; false: also counts by segment and set
+	Pay   func(price int) error // charges the price, before the count starts
 }
 
 // Count counts the users that match a query.

@@ -9,32 +9,34 @@ import (
 	"capper/internal/ids"
 )
 
-// Audience holds the users of a request, given as ids or as an expression.
+// Audience holds the users of a request, which the request gives as ids or as an audience expression.
 type Audience struct {
-	Query *api.AudienceQuery // the expression that selects the users; nil: the request lists them
-	Taken *api.AudienceTaken // the result of Query; the caller fills it in together with Users
-	// distinct users in the order of the request; not pooled, because a store may read the slice after the call
+	Query *api.AudienceQuery // expression that selects the users; nil: the request lists ids
+	Taken *api.AudienceTaken // result of Query; the caller sets it together with Users
+	// Users are distinct, in the order of the request. The slice is not pooled, because a store may read the slice
+	// after the end of the call.
 	Users []capping.UserID
-	Given *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
-	Form  Form   // the form in which the answer names users
-	// Positions are those of Users in the packed ids of the request; nil: the ids were distinct.
+	Given *Given // ids of Users for the response; nil: dense ids as numbers, or no ids
+	Form  Form   // the form in which the response lists users
+	// Positions holds the position of each of Users in the packed ids of the request. Nil means that the request has no
+	// repeated ids.
 	Positions  []uint32
 	Duplicates int // number of repeated ids
 }
 
-// Form is the form in which an answer names users. The form of the request decides about it, and for an expression the
-// kind of the deployment's ids.
+// Form is the form in which a response lists users. The form depends on the field of the request that gives the users.
+// For an audience expression, the form depends on the kind of ids of the deployment.
 type Form uint8
 
-// An answer has one of these forms.
+// The response to a call about users has one of these forms.
 const (
-	InLists     Form = iota // lists of ids: of user_ids, and of expressions over text ids
-	InBitmaps               // bitmaps of dense ids: of users_bitmap, and of expressions over dense ids
-	InPositions             // bitmaps of positions in the request: of users_packed
-	InPacked                // packed ids: of expressions over UUIDs and uint64 ids
+	InLists     Form = iota // lists of ids: for user_ids, and for expressions over text ids
+	InBitmaps               // bitmaps of dense ids: for users_bitmap, and for expressions over dense ids
+	InPositions             // bitmaps of positions in the request: for users_packed
+	InPacked                // packed ids: for expressions over UUIDs and uint64 ids
 )
 
-// Field returns the name of the request field that held the users.
+// Field returns the name of the request field that gave the users.
 func (a *Audience) Field() string {
 	switch {
 	case a.Query != nil:
@@ -53,7 +55,7 @@ func (d *decoder) users(name string) (err error) {
 	if other := d.otherUsers(name); other != "" {
 		return d.bounds.bothGiven(name, other)
 	}
-	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
+	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // for the ids in JSON, or the bytes of base64
 		return err
 	}
 	if name == "user_ids" {
@@ -81,7 +83,8 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// listed decodes an array of at most limit ids. The error for more ids ends with the remedy.
+// listed decodes an array of at most limit user ids. If the array has more ids, the error text ends with the argument
+// remedy.
 func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
 	if d.bounds.Scheme != nil {
 		return d.givenIDs(d.bounds.Scheme, field, limit, remedy)
@@ -95,12 +98,13 @@ func (d *decoder) listed(field string, limit int, remedy string) ([]capping.User
 	return users, nil, err
 }
 
-// capacity estimates the number of ids in the array ahead, because most ids of real audiences have at least 5 digits.
+// capacity estimates the number of ids in the array that follows. The estimate assumes 5 digits for an id, because most
+// ids have at least 5 digits.
 func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
 }
 
-// audience decodes the users of a request, each once, or the query that selects them.
+// audience decodes the users of a request without duplicates, or the query that selects the users.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
 		return Audience{Query: &d.asked, Form: InBitmaps}, nil
@@ -129,7 +133,7 @@ func (d *decoder) audience() (Audience, error) {
 	return a, nil
 }
 
-// ascending reports whether every id is greater than the previous one.
+// ascending reports whether every element is greater than the previous element.
 func ascending(users []capping.UserID) bool {
 	for i := 1; i < len(users); i++ {
 		if users[i-1] >= users[i] {
@@ -139,7 +143,7 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
-// UserBytes is the memory of a user in a request, in bytes, without the ids of Given.
+// UserBytes is the memory in bytes for one user of a request, without the original id in Given.
 const UserBytes = 8
 
 // Bytes returns the memory of the decoded users in bytes.
@@ -147,7 +151,7 @@ func (a *Audience) Bytes() int64 {
 	return UserBytes*int64(len(a.Users)) + a.Given.size() + 4*int64(len(a.Positions))
 }
 
-// IDBytes returns the size of an id in an answer, with a comma, in bytes.
+// IDBytes returns the size in bytes of one id in a response, including a comma.
 func (a *Audience) IDBytes() int {
 	if a.Given == nil {
 		return len("4294967295,")
@@ -155,20 +159,21 @@ func (a *Audience) IDBytes() int {
 	return a.Given.bytesOf(len(a.Users))
 }
 
-// GivenBytes returns the memory of the ids of Given in the request and in the answer, or of the positions of packed
-// ids, in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
+// GivenBytes returns the memory in bytes for the ids of Given in the request and in the response, or for the positions
+// of packed ids. For dense ids that came as numbers, GivenBytes returns 0, because other estimates of the response size
+// include these ids.
 func (a *Audience) GivenBytes() int64 {
 	switch {
 	case a.Form == InPositions && a.Given == nil:
-		return UserBytes * int64(len(a.Users)) // positions
+		return UserBytes * int64(len(a.Users)) // for the positions
 	case a.Given == nil:
 		return 0
 	}
 	return a.Given.size() + int64((UserBytes+a.IDBytes())*len(a.Users))
 }
 
-// bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it
-// expands the first id.
+// bitmapUsers decodes at most limit ids from a roaring bitmap in base64. The function validates every byte of the
+// bitmap before it expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {

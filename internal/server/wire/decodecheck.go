@@ -17,7 +17,7 @@ func DecodeCheck(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// images decodes the field images, which names users whose ids are not dense by their images.
+// images decodes the field images, which lists users by the images of their ids, for ids that are not dense.
 func (d *decoder) images(name string) error {
 	if name != "images" {
 		return d.unknown(name)
@@ -49,7 +49,7 @@ func (d *decoder) image(field string) error {
 	if n == d.bounds.IDs {
 		return FieldFailure(api.CodeTooLarge, field, "has more than %d images: split the batch", n)
 	}
-	if n == cap(d.given.Users) { // the slice doubles
+	if n == cap(d.given.Users) { // append doubles the capacity
 		if err := d.bounds.Reserve(UserBytes * int64(n+1)); err != nil {
 			return err
 		}

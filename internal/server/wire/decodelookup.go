@@ -10,8 +10,8 @@ import (
 // LookupRequest is a decoded POST /v1/segments/lookup. The caller checks whether the sets exist.
 type LookupRequest struct {
 	Audience
-	Generation string   // generation for the answer; "": that of Query, or the current one
-	Sets       []string // names, each once
+	Generation string   // generation to read; "": the generation of Query, or the current generation
+	Sets       []string // distinct names of sets
 }
 
 // DecodeLookup strictly decodes the body of POST /v1/segments/lookup.
@@ -37,7 +37,7 @@ func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 	}
 	if !d.seen["audience"] {
 		r.Generation = d.asked.Generation
-		delete(d.seen, "generation") // this field is valid with every kind of users
+		delete(d.seen, "generation") // every call may set this field, even without an audience
 	}
 	r.Audience, err = d.audience()
 	return r, err
@@ -77,8 +77,8 @@ func (d *decoder) sets() (names []string, err error) {
 // CountRequest is a decoded POST /v1/audience/count.
 type CountRequest struct {
 	Query   api.AudienceQuery
-	Total   bool // detail is "total"
-	Preview bool // channel is given
+	Total   bool // the field detail is "total"
+	Preview bool // the field channel is given
 	Channel string
 }
 

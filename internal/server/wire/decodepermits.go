@@ -13,10 +13,10 @@ type PermitsRequest struct {
 	Pacers    []string // names, 1 to api.MaxPacers
 	Permits   int      // 0 to api.MaxPermits
 	MaxWait   time.Duration
-	RequestID string // "": none
-	MessageID string // "": none
-	Key       string // "": none
-	Share     string // "": that of the client
+	RequestID string // "": no request id
+	MessageID string // "": no message id
+	Key       string // "": no key
+	Share     string // "": the share of the client
 	Lease     time.Duration
 }
 
@@ -39,7 +39,8 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 	return r, nil
 }
 
-// ReturnRequest is a decoded POST /v1/permits/return: the call that took the permits, and how many of them were used.
+// ReturnRequest is a decoded POST /v1/permits/return: the request that took the permits, and the number of used
+// permits.
 type ReturnRequest struct {
 	PermitsRequest
 	Used int
@@ -98,7 +99,7 @@ func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 	return err
 }
 
-// permitsRequired returns an error for a call for permits without a required field.
+// permitsRequired returns an error if a call for permits lacks a required field.
 func (d *decoder) permitsRequired() error {
 	switch {
 	case !d.seen["pacers"]:
@@ -146,7 +147,7 @@ func (d *decoder) pacer(field string) (string, error) {
 	return string(name), err
 }
 
-// share decodes a valid name of a share.
+// share decodes a valid name of a client share.
 func (d *decoder) share() (string, error) {
 	name, err := d.str("share")
 	if err == nil && !capping.IsName(string(name)) {
@@ -166,7 +167,7 @@ func (d *decoder) permits(field string) (int, error) {
 	return int(n), nil
 }
 
-// duration decodes a duration from least to most.
+// duration decodes a duration, which must be at least least and at most most.
 func (d *decoder) duration(field string, least, most time.Duration) (time.Duration, error) {
 	if d.peek() != '"' {
 		return 0, Invalid(field, "%s is not a string: write a duration such as \"2s\"", d.value())

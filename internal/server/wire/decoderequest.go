@@ -10,12 +10,13 @@ import (
 
 // Bounds limit the contents of a request.
 type Bounds struct {
-	IDs     int                     // maximum users in user_ids
-	Bitmap  int                     // maximum users in users_bitmap and of an audience
-	Reserve func(bytes int64) error // reserves memory before it is allocated
-	// NeedsChannel: the configuration requires a channel for each send, so errors do not suggest a send without one.
+	IDs     int                     // maximum number of users in user_ids
+	Bitmap  int                     // maximum number of users in users_bitmap and of an audience expression
+	Reserve func(bytes int64) error // called before memory is allocated
+	// NeedsChannel says that the configuration requires a channel for each send. Error texts then do not suggest to
+	// leave out the channel.
 	NeedsChannel bool
-	// Scheme parses the ids of users. Nil: the ids are dense.
+	// Scheme parses user ids. A nil Scheme means dense ids.
 	Scheme *ids.Scheme
 }
 
@@ -26,26 +27,26 @@ type FilterRequest struct {
 	Channel   string
 	Enforce   bool
 	Record    bool
-	Counts    bool // detail is "counts"
+	Counts    bool // the field detail is "counts"
 	Waves     bool
 	At        string
 }
 
-// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check, which name users of a message.
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check. Both requests list users of a message.
 type MessageRequest struct {
 	Audience
 	MessageID string
-	Channel   string // "": all channels in a release, otherwise a send without a channel
+	Channel   string // "": in a release all channels, otherwise a send without a channel
 }
 
-// decoder decodes the members of a request's JSON object.
+// decoder decodes the fields of a request, which is a JSON object.
 type decoder struct {
 	scanner
 	bounds Bounds
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
-	// keepsPacked: the answer lists packed ids of the request, and has no positions.
+	// keepsPacked says that the response lists packed ids of the request instead of positions.
 	keepsPacked bool
 }
 
@@ -53,8 +54,8 @@ func newDecoder(body []byte, bounds Bounds) *decoder {
 	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
 }
 
-// DecodeFilter strictly decodes the body of POST /v1/filter. The caller checks the fields channel and at, which need
-// the policy and the clock.
+// DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter checks the fields channel and
+// at, for which it needs the policy and the clock.
 func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &FilterRequest{Enforce: true, Record: true}
@@ -93,7 +94,7 @@ func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	return r, d.checkCombination(r)
 }
 
-// checkCombination checks that the fields of a request fit together.
+// checkCombination checks that the values of the fields are consistent.
 func (d *decoder) checkCombination(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
@@ -116,11 +117,11 @@ func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// bodyOfMessage describes how the bodies of calls about users of a message differ.
+// bodyOfMessage describes the differences between the bodies of calls about users of a message.
 type bodyOfMessage struct {
-	noChannel string                  // meaning of an absent channel, for errors
-	purpose   string                  // purpose of the message id, for errors
-	other     func(name string) error // decodes a member other than a message and its users
+	noChannel string                  // meaning of an absent channel, for error texts
+	purpose   string                  // purpose of the message id, for error texts
+	other     func(name string) error // decodes a field other than the message and its users
 }
 
 func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
@@ -151,8 +152,8 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 	return r, err
 }
 
-// DecodeReleaseMessage strictly decodes the body of a call that releases a whole message. DecodeReleaseMessage
-// returns the channel, or "" for all channels.
+// DecodeReleaseMessage strictly decodes the body of a call that releases all sends of a message. It returns the
+// channel, or "" for all channels.
 func DecodeReleaseMessage(body []byte) (channel string, err error) {
 	d := newDecoder(body, Bounds{})
 	err = d.document(func(name string) (err error) {
@@ -168,7 +169,7 @@ func DecodeReleaseMessage(body []byte) (channel string, err error) {
 	return channel, err
 }
 
-// DecodeTitle strictly decodes the body of a call that gives a message a title.
+// DecodeTitle strictly decodes the body of a call that sets the title of a message.
 func DecodeTitle(body []byte) (title string, err error) {
 	d := newDecoder(body, Bounds{})
 	err = d.document(func(name string) error {
@@ -230,7 +231,7 @@ func (d *decoder) unknown(name string) error {
 
 func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
 
-// id decodes an id that the caller chose, such as a message id, of at most the given number of bytes.
+// id decodes an id that the caller chose, such as a message id. The argument most is the maximum length in bytes.
 func (d *decoder) id(field string, most int) (string, error) {
 	id, err := d.str(field)
 	if err == nil && (len(id) == 0 || len(id) > most) {
@@ -239,8 +240,8 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// channel decodes the name of a channel. The argument without explains, in the error, the meaning of an absent
-// channel.
+// channel decodes the name of a channel. The argument without describes the meaning of an absent channel in the error
+// text.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
@@ -258,7 +259,7 @@ func (d *decoder) sendChannel(field string) (string, error) {
 	return string(name), err
 }
 
-// emptyChannel returns the failure for a send whose channel has an empty name.
+// emptyChannel returns the failure of a request whose channel is the empty string.
 func (b *Bounds) emptyChannel(field string) error {
 	if b.NeedsChannel {
 		return Invalid(field, "must not be empty, because the configuration requires a channel")
@@ -266,7 +267,7 @@ func (b *Bounds) emptyChannel(field string) error {
 	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
-// detail decodes a field that has one of two values, and reports whether it has the other than the usual one.
+// detail decodes a field with two possible values: it returns false for usual and true for other.
 func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {

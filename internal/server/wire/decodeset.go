@@ -10,17 +10,18 @@ import (
 	"capper/internal/capping"
 )
 
-// SetChange is a decoded POST /v1/sets/{set}/members. Each list ascends strictly, and no user is in both.
+// SetChange is a decoded POST /v1/sets/{set}/members. Add and Remove are strictly ascending, and no user is in both
+// lists.
 type SetChange struct {
 	Add, Remove []capping.UserID
-	At          capping.Instant // 0: the request has no time
+	At          capping.Instant // 0: the request contains no time
 
-	added, removed *Given // the ids of Add and Remove; nil: dense ids as numbers, or images
-	// addedImages and removedImages say that the request named the users by their images.
+	added, removed *Given // ids of Add and Remove; nil: dense ids as numbers, or images
+	// addedImages and removedImages say that the request listed the users by images.
 	addedImages, removedImages bool
 }
 
-// Users returns the number of changed users.
+// Users returns the number of users in Add and Remove.
 func (c *SetChange) Users() int { return len(c.Add) + len(c.Remove) }
 
 // Bytes returns the memory of the decoded users in bytes.
@@ -28,10 +29,11 @@ func (c *SetChange) Bytes() int64 {
 	return UserBytes*int64(c.Users()) + c.added.size() + c.removed.size()
 }
 
-// AnswerBytes returns the memory of ids that are no dense numbers, in the request and in the answer, in bytes.
+// AnswerBytes returns the memory in bytes that ids use in the request and in the response. Dense ids that came as
+// numbers count as 0.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
-// Unstored writes the users of a call whose changes may not be stored, in ascending order, to a failure.
+// Unstored adds users to a failure, in ascending order. The store may not have stored the changes of these users.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
 		f.Unavailable = capping.AppendDense(nil, users)
@@ -54,7 +56,7 @@ func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	}
 }
 
-// Field returns the request field of the users, for errors about their number.
+// Field returns the name of the request field that listed users, for errors about their number.
 func (c *SetChange) Field() string {
 	if len(c.Add) == 0 {
 		return "remove"
@@ -62,15 +64,15 @@ func (c *SetChange) Field() string {
 	return "add"
 }
 
-// setDecoder decodes a change of a set.
+// setDecoder decodes a request to change a set.
 type setDecoder struct {
 	*decoder
 	change SetChange
-	field  map[*[]capping.UserID]string // the field that gave the list
+	field  map[*[]capping.UserID]string // name of the field that gave the list
 }
 
-// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. A time later than latest is rejected, and
-// a time between now and latest becomes now.
+// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a time after
+// latest, and replaces a time between now and latest by now.
 func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
 	d := &setDecoder{decoder: newDecoder(body, bounds), field: map[*[]capping.UserID]string{}}
 	c := &d.change
@@ -95,13 +97,13 @@ func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetCha
 	return c, d.check()
 }
 
-// list decodes the users of a field, which gives them as ids, as images or as a bitmap.
+// list decodes a field that lists users as ids, as images or as a bitmap.
 func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	if other := d.field[to]; other != "" {
 		return Invalid(name, "%s and %s are both given, but at most one of them is allowed", other, name)
 	}
 	d.field[to] = name
-	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
+	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // for the ids in JSON, or the bytes of base64
 		return err
 	}
 	switch name {
@@ -144,10 +146,10 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// most returns the most users of a list.
+// most returns the maximum number of users in a list.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
-// images decodes an array of images of ids, and returns the users in ascending order, each once.
+// images decodes an array of images, and returns distinct users in ascending order.
 func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	if d.bounds.Scheme == nil {
 		return nil, Invalid(field, "this deployment's ids are dense: use %s", strings.TrimSuffix(field, "_images"))
@@ -183,10 +185,10 @@ func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	}
 }
 
-// earliest is the beginning of the time in which changes of sets exist.
+// earliest is the earliest time that a change of a set may have.
 var earliest = capping.Instant(0).Time()
 
-// time decodes the time of the changes.
+// time decodes the field at, the time of the changes.
 func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	const field = "at"
 	text, err := d.str(field)
@@ -206,7 +208,7 @@ func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	return min(capping.InstantOf(at), capping.InstantOf(now)), nil
 }
 
-// check checks that the lists fit together.
+// check checks that the two lists of users are consistent.
 func (d *setDecoder) check() error {
 	c := &d.change
 	switch n := c.Users(); {
@@ -236,7 +238,8 @@ func (d *setDecoder) check() error {
 	return nil
 }
 
-// firstField returns the field that gave users to add, or else the one that gave users to remove.
+// firstField returns the name of the field that listed users to add. If there is no such field, firstField returns the
+// name of the field that listed users to remove.
 func (d *setDecoder) firstField() string {
 	if field := d.field[&d.change.Add]; field != "" {
 		return field

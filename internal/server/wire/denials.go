@@ -7,13 +7,13 @@ import (
 	"capper/internal/capping"
 )
 
-// denialTexts caches the part of a denial that is the same for all users of a segment that one rule denies. The cache
-// is indexed by segment code, reason and rule.
+// denialTexts caches JSON text for denials. All users of one segment whom the same rule denies share one text. The
+// indexes of the cache are the segment code, the reason and the rule.
 type denialTexts struct {
 	d     *capping.Decisions
 	texts [][reasons][]denialText
 	zones map[*time.Location]string
-	place *time.Location // time zone of the previous user, and its text
+	place *time.Location // time zone of the previous user, and the JSON text of the zone
 	text  string
 }
 
@@ -24,13 +24,13 @@ type cause struct {
 	rule uint8
 }
 
-// denialText holds the JSON members of a denial between user_id and the value of retry_at.
+// denialText holds the JSON text of a denial between the user_id field and the value of retry_at.
 type denialText struct {
-	text   string // "": not created yet
-	byZone bool   // the user's time zone and the name of retry_at follow the text
+	text   string // "": not yet built
+	byZone bool   // the user's time zone and the key retry_at follow
 }
 
-// denials writes the list of the denied users.
+// denials writes the list of denied users.
 func (a *answer) denials() {
 	t := denialTexts{d: a.d, texts: make([][reasons][]denialText, len(a.d.Names)+1)}
 	var instants instantWriter
@@ -94,7 +94,7 @@ func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
 	return denialText{string(append(text, `,"retry_at":`...)), false}
 }
 
-// zone returns the time zone in which user i was denied, together with the name of the retry_at member.
+// zone returns JSON text with the time zone in which user i was denied, followed by the key retry_at.
 func (t *denialTexts) zone(i int) string {
 	place := t.d.Zone(i)
 	if place == t.place && t.text != "" {

@@ -24,15 +24,16 @@ type missingSends struct {
 	UserIDs   []json.RawMessage `json:"user_ids"`
 }
 
-// group is the users in one place of the store who lack the send.
+// group holds the users without the send whose logs the store keeps in the same partition.
 type group struct {
 	partition *int
 	node      string
-	places    []int // of the users in the request
+	places    []int // positions of the users in the request
 }
 
-// CheckAnswer builds the answer of a call that looks for recorded sends. The function locate returns where a user's
-// log is stored; nil means that there is only one place. The answer lists ids, also for a bitmap and for packed ids.
+// CheckAnswer returns the response to a call that looks for recorded sends. The function locate returns where the store
+// keeps a user's log; nil means that the store has only one location. The response lists ids, even when the request
+// contained a bitmap or packed ids.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
 ) any {
@@ -68,7 +69,8 @@ func CheckAnswer(
 	return a
 }
 
-// grouped returns the users at the given places of a request by the partition of their logs, in ascending order.
+// grouped groups users by the partition of their logs, in ascending order. The argument places lists the positions of
+// the users in the request.
 func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
 		if len(places) == 0 {
@@ -89,7 +91,7 @@ func grouped(users []capping.UserID, places []int, locate func(capping.UserID) c
 	return groups
 }
 
-// numbers returns the dense ids of the users at the given places.
+// numbers returns the dense ids of the users at the given positions of the request.
 func (a *Audience) numbers(places []int) []uint32 {
 	list := make([]uint32, len(places))
 	for n, i := range places {
@@ -98,7 +100,7 @@ func (a *Audience) numbers(places []int) []uint32 {
 	return list
 }
 
-// ids returns the ids of the users at the given places as JSON values.
+// ids returns JSON values of the ids of the users at the given positions of the request.
 func (a *Audience) ids(places []int) []json.RawMessage {
 	list := make([]json.RawMessage, len(places))
 	for n, i := range places {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// answer encodes a response by appending to a buffer, without reflection and without a value per user.
+// answer encodes a response by appending to a buffer, without reflection and without allocating a value for each user.
 type answer struct {
 	out     []byte
 	scratch []byte // buffer for bitmaps
@@ -18,12 +18,12 @@ type answer struct {
 	d       *capping.Decisions
 	s       *Summary
 	r       *FilterRequest
-	given   *Given           // the ids of the request; nil: dense ids as numbers
-	form    Form             // InPacked: bitmaps are packed ids, of the places in their argument
-	of      []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
+	given   *Given           // ids of the request; nil: dense ids as numbers
+	form    Form             // InPacked: the argument of bitmap lists positions of packed ids
+	of      []capping.UserID // what bitmaps and lists contain for each user: the user, or the position of a packed id
 }
 
-// EncodeFilter appends the answer of a filter call to dst.
+// EncodeFilter appends the response of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
 	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users), form: r.Form}
 	a.raw(`{`)
@@ -61,7 +61,7 @@ func (a *answer) text(s string) *answer {
 // appendText appends s as a JSON string.
 func appendText(dst []byte, s string) []byte {
 	quoted, err := json.Marshal(s)
-	if err != nil { // a string always encodes
+	if err != nil { // encoding a string never fails
 		quoted = []byte(`""`)
 	}
 	return append(dst, quoted...)
@@ -71,7 +71,7 @@ func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o ==
 func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
 func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
-// lists writes the decisions for a request with user_ids.
+// lists writes the decisions of a request with user_ids.
 func (a *answer) lists() {
 	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
 	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
@@ -100,7 +100,7 @@ func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	return a
 }
 
-// names writes the ids of the users at the given places of the request.
+// names writes the ids of the users at the given positions of the request.
 func (a *answer) names(places []int, users []capping.UserID) *answer {
 	a.raw(`[`)
 	for n, i := range places {
@@ -112,7 +112,7 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 	return a.raw(`]`)
 }
 
-// bitmaps writes the decisions for a request with users_bitmap, users_packed or audience.
+// bitmaps writes the decisions of a request with users_bitmap, users_packed or audience.
 func (a *answer) bitmaps() {
 	one, many := a.form.names()
 	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
@@ -172,14 +172,14 @@ func base64Bitmap[ID ~uint32 | ~uint64](a *answer, users []ID) *answer {
 	return a
 }
 
-// deniedBitmaps writes a bitmap of denied users for each rule that denied them.
+// deniedBitmaps writes a bitmap of denied users for each rule that denied users.
 func (a *answer) deniedBitmaps() {
 	lists := map[string]*[]uint32{}
 	for _, limit := range a.s.byLimit() {
 		users := make([]uint32, 0, limit.users)
 		lists[limit.name] = &users
 	}
-	var byRule [reasons][][]*[]uint32 // the list of each reason, segment code and rule
+	var byRule [reasons][][]*[]uint32 // list for each reason, segment code and rule
 	for code := range a.s.denials {
 		for by, rows := range a.s.denials[code] {
 			found := make([]*[]uint32, len(rows))
@@ -240,16 +240,16 @@ func (a *answer) counts(counts []count) *answer {
 	return a.raw(`}`)
 }
 
-// instantWriter encodes instants and caches the date of the last one, because formatting the date takes most of the
+// instantWriter encodes instants, and caches the text of the last date, because formatting a date takes most of the
 // time.
 type instantWriter struct {
-	day  int64 // days since the instant 0, plus 1; 0: none yet
+	day  int64 // days since the instant 0, plus 1; 0: no date cached
 	text [len(`"2006-01-02T15:04:05.000Z"`)]byte
 }
 
 const millisPerDay = 24 * 60 * 60 * 1000
 
-// twoDigits returns the two decimal digits of a number, the first one in the low byte.
+// twoDigits returns the two decimal digits of a number from 0 to 99, with the first digit in the low byte.
 var twoDigits = func() (digits [100]uint16) {
 	for n := range digits {
 		digits[n] = uint16('0'+n/10) | uint16('0'+n%10)<<8
@@ -257,7 +257,8 @@ var twoDigits = func() (digits [100]uint16) {
 	return digits
 }()
 
-// append appends an instant as a JSON string, or null for capping.Never, which means that waiting does not help.
+// append appends an instant as a JSON string. For capping.Never append writes null, which tells the caller that waiting
+// does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
 		return append(dst, "null"...)
@@ -280,8 +281,8 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	return append(dst, c.text[:]...)
 }
 
-// appendBase64Bitmap appends the users, which must ascend, as a base64 bitmap in a JSON string. The function uses
-// scratch as a buffer and returns it for the next call.
+// appendBase64Bitmap appends a bitmap of the users, in base64, as a JSON string. The users must be in ascending order.
+// The function uses scratch as a buffer and returns it for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// EncodeLookup appends the answer of a lookup to dst.
+// EncodeLookup appends the response of a lookup call to dst.
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	a := &answer{out: dst, given: r.Given, form: r.Form}
 	a.raw(`{"generation":`).text(m.Generation)
@@ -30,13 +30,13 @@ func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	return a.out
 }
 
-// combination is a segment together with the sets that a user is in.
+// combination is a segment and a set of sets. Many users of a lookup have the same combination.
 type combination struct {
 	sets uint64
 	code uint8
 }
 
-// memberships writes the segment and the sets of each user. The text of each combination is encoded only once.
+// memberships writes the segment and the sets of each user. The JSON text of each combination is encoded only once.
 func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination
@@ -66,7 +66,7 @@ func (a *answer) memberships(m *membership, users []capping.UserID) {
 	}
 }
 
-// textOf returns the JSON members that follow user_id for a combination.
+// textOf returns the JSON text of a combination, which follows the user_id field.
 func textOf(m *membership, c combination) string {
 	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
 	text = append(text, `,"sets":[`...)
@@ -82,7 +82,7 @@ func textOf(m *membership, c combination) string {
 	return string(append(text, `]}`...))
 }
 
-// segmentOf returns the name of the segment with the given code in the form that callers see.
+// segmentOf returns the name of the segment with the given code as responses show the name.
 func segmentOf(m *membership, code int) string {
 	if code == 0 {
 		return SegmentName("")
@@ -90,7 +90,7 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes a bitmap of the users for each segment that has any. The argument of holds what a bitmap
+// segmentBitmaps writes a bitmap for each segment that has users. The argument of holds the number that a bitmap
 // contains for each user.
 func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
@@ -110,7 +110,7 @@ func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// setBitmaps writes a bitmap of the users for each requested set. The argument of holds what a bitmap contains for each
+// setBitmaps writes a bitmap for each requested set. The argument of holds the number that a bitmap contains for each
 // user.
 func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {
@@ -127,13 +127,13 @@ func (a *answer) setBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// taken writes the users that a call selected by an audience query.
+// taken writes how many users an audience query selected, with the cursor for the next call.
 func (a *answer) taken(of *Audience) {
 	if of.Taken == nil {
 		return
 	}
 	text, err := json.Marshal(of.Taken)
-	if err != nil { // a struct of texts and numbers always encodes
+	if err != nil { // encoding texts and numbers never fails
 		text = []byte(`null`)
 	}
 	a.raw(`,"audience":`)

@@ -8,7 +8,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// EncodePermits appends the answer of a permits call to dst.
+// EncodePermits appends the response of a call for permits to dst.
 func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"granted":`).number(given.Granted)
@@ -33,7 +33,8 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// slots writes the runs of permits as waits from now. A permit whose slot has passed may be used at once.
+// slots writes the slots of the granted permits as durations from now. The duration is 0 for a permit whose slot is in
+// the past, because the caller may use the permit immediately.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true
 	flush := func() {
@@ -75,8 +76,8 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 	a.raw(`}`)
 }
 
-// limitedBy writes the limit that the next permit waits for. The member is absent when the next permit needs no wait,
-// because a repeated call is refused the same permits that it was refused at first.
+// limitedBy writes the name of the limit that delays the next permit. The field is absent when the next permit needs no
+// wait. This happens when a repeated call gets the same refusal as the first call.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return
@@ -86,7 +87,7 @@ func (a *answer) limitedBy(given *pacing.Answer) {
 	a.raw(`}`)
 }
 
-// limitName returns the name of a grant's limit as answers show it.
+// limitName returns the name of the limit as responses show the name.
 func limitName(p *pacing.Pacer, limit int) string {
 	switch limit {
 	case pacing.ByQueue:
@@ -97,7 +98,7 @@ func limitName(p *pacing.Pacer, limit int) string {
 	return p.LimitName(limit)
 }
 
-// pacer writes the permits that a pacer has granted.
+// pacer writes the number of permits that a pacer has granted.
 func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) {
 	a.raw(`{"name":`).text(p.Name)
 	switch p.Per {
@@ -119,7 +120,7 @@ func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) 
 	a.raw(`}`)
 }
 
-// limits writes the rate and all limits of a pacer, for a call that looks at the permits of a message or key.
+// limits writes the rate and all limits of a pacer, for a call that reads the permits of a message or key.
 func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	if p.Rate.Permits > 0 {
 		a.raw(`,"rate":`).text(p.Rate.String())
@@ -136,7 +137,7 @@ func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	}
 }
 
-// millis writes a non-negative duration in the format of api.Millis.
+// millis writes a duration in the format of api.Millis. The duration must not be negative.
 func (a *answer) millis(d time.Duration) *answer {
 	micros := d.Microseconds()
 	a.out = strconv.AppendInt(a.out, micros/1000, 10)

@@ -4,7 +4,7 @@ import (
 	"capper/internal/capping"
 )
 
-// EncodeRelease appends the answer of a release call to dst.
+// EncodeRelease appends the response of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
 	done, open := placesOf(results, capping.ReleaseDone), placesOf(results, capping.ReleaseUnavailable)
 	a := &answer{out: dst, given: r.Given, form: r.Form}
@@ -31,7 +31,7 @@ func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (o
 	return a.out, len(open)
 }
 
-// placesOf returns the places in a request of the users with a result.
+// placesOf returns the positions in the request of the users with the given result.
 func placesOf(results []capping.Released, want capping.Released) (places []int) {
 	for i, result := range results {
 		if result == want {
@@ -41,7 +41,7 @@ func placesOf(results []capping.Released, want capping.Released) (places []int) 
 	return places
 }
 
-// pick returns the users at the given places.
+// pick returns the users at the given positions.
 func pick(users []capping.UserID, places []int) []capping.UserID {
 	picked := make([]capping.UserID, len(places))
 	for n, i := range places {

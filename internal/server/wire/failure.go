@@ -13,13 +13,14 @@ import (
 
 // Failure is an error that the caller of the API receives.
 type Failure struct {
-	api.Refusal               // the content of the answer
-	RetryAfter  time.Duration // 0: the answer has no Retry-After; every 503 has one
-	Cause       error         // for operators; nil when the message is complete
+	api.Refusal               // content of the response body
+	RetryAfter  time.Duration // 0: no header Retry-After; each status 503 has the header
+	Cause       error         // for operators; nil: Message says everything
 	Unavailable []uint32      // users whose changes may not be stored; see api.Error
-	// UnavailableIDs are these users by their canonical ids, unless all ids of the call are dense ids as numbers.
+	// UnavailableIDs lists the canonical ids of the users whose changes may not be stored. It is empty if the ids of
+	// the call are dense ids as numbers.
 	UnavailableIDs []string
-	// UnavailableImages are those of these users whom the call named by their images.
+	// UnavailableImages lists the users whose changes may not be stored and whom the call named by image.
 	UnavailableImages []string
 }
 
@@ -28,8 +29,8 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 // Unwrap returns the cause of the failure.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// NewFailure returns a failure that belongs to no single field. A caller may repeat a call with status 503 after a
-// second.
+// NewFailure returns a failure that does not belong to a single field. For the HTTP status 503, NewFailure sets the
+// header Retry-After to one second.
 func NewFailure(code api.Code, format string, args ...any) *Failure {
 	f := &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
 	if code.Status() == http.StatusServiceUnavailable {
@@ -38,25 +39,25 @@ func NewFailure(code api.Code, format string, args ...any) *Failure {
 	return f
 }
 
-// FieldFailure returns the failure of a request field. The message begins with the field's name.
+// FieldFailure returns a failure that belongs to a field of the request. The message begins with the name of the field.
 func FieldFailure(code api.Code, field, format string, args ...any) *Failure {
 	f := NewFailure(code, "%s: %s", field, fmt.Sprintf(format, args...))
 	f.Field = field
 	return f
 }
 
-// Invalid returns the failure of a field whose value breaks a rule.
+// Invalid returns the failure of a field whose value is invalid.
 func Invalid(field, format string, args ...any) *Failure {
 	return FieldFailure(api.CodeInvalidRequest, field, format, args...)
 }
 
-// Overloaded returns the failure of a call that exceeds the limits of all calls together.
+// Overloaded returns the failure of a call that would exceed a limit on all simultaneous calls.
 func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }
 
-// StoreFailure returns the failure of a call that the store could not answer. When the context has ended, the message
-// suggests a retry; otherwise it points to /v1/status.
+// StoreFailure returns the failure of a call that the store could not answer. If the context has ended, the message
+// suggests a retry. Otherwise the message refers to /v1/status.
 func StoreFailure(ctx context.Context, err error) *Failure {
 	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {
@@ -77,8 +78,8 @@ func AuditFailure(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// FailureOf converts an error to the failure that callers receive. An error that is no Failure becomes an internal
-// error, whose text is hidden from callers.
+// FailureOf converts an error to the failure that the caller receives. An error that is not a Failure becomes an
+// internal error, whose text callers do not see.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -89,7 +90,7 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// Clip returns at most 40 bytes of b as text for an error message.
+// Clip returns b as text for an error message. Clip shortens a text of more than 40 bytes.
 func Clip(b []byte) string {
 	if len(b) > 40 {
 		return string(bytes.ToValidUTF8(b[:40], []byte("?"))) + "…"

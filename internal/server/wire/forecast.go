@@ -12,12 +12,12 @@ import (
 type ForecastRequest struct {
 	Audience
 	Channel string
-	At      []string // at most api.MaxForecasts
+	At      []string // at most api.MaxForecasts times
 	Used    bool
 }
 
-// DecodeForecast strictly decodes the body of POST /v1/forecast. The caller checks the fields channel and at, which
-// need the policy and the clock.
+// DecodeForecast strictly decodes the body of POST /v1/forecast. The caller of DecodeForecast checks the fields channel
+// and at, for which it needs the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &ForecastRequest{}
@@ -46,7 +46,7 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	return r, err
 }
 
-// times decodes an array of times. ForecastTimes checks the format of each time.
+// times decodes an array of times as strings. ForecastTimes checks the format of each time.
 func (d *decoder) times() (times []string, err error) {
 	const field = "at"
 	if !d.accept('[') {
@@ -75,7 +75,8 @@ func (d *decoder) times() (times []string, err error) {
 
 func timeField(i int) string { return "at[" + strconv.Itoa(i) + "]" }
 
-// ForecastTimes converts the requested times to instants; without any, it returns the current instant.
+// ForecastTimes converts the requested times to instants. If the request contains no times, ForecastTimes returns the
+// current instant.
 func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	current := capping.InstantOf(now)
 	if len(at) == 0 {
@@ -92,7 +93,7 @@ func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	return times, nil
 }
 
-// LimitUses converts counts of used limits to the API's form.
+// LimitUses converts the use of limits to the type of package api.
 func LimitUses(uses []capping.Use) []api.LimitUse {
 	list := make([]api.LimitUse, len(uses))
 	for i := range uses {

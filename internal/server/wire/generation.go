@@ -12,17 +12,17 @@ import (
 	"capper/internal/segments"
 )
 
-// notYetFor is the longest time after which a caller retries a call that names a future generation. The service looks
-// for the generation at once and then reads it.
+// notYetFor is the longest wait that the server recommends before a retry, for a call that names a future generation.
+// The call makes the service look for the generation immediately, so the generation is usually loaded soon.
 const notYetFor = 5 * time.Second
 
-// Pin returns the segments generation with the given name and keeps it from being dropped. For the name "", Pin
-// returns the current generation and pins nothing. The error is a *segments.GoneError or a *segments.NotYetError. Pin
-// is safe for concurrent use.
+// Pin returns the segments generation with the given name, and keeps the generation in memory for later calls. For the
+// name "", Pin returns the current generation without pinning it. The error is a *segments.GoneError or a
+// *segments.NotYetError. Pin is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
-// Generation returns the generation with the given name, or the current one for "". The argument field is the request
-// field that named the generation.
+// Generation returns the generation with the given name. For the name "", Generation returns the current generation.
+// The argument field is the request field that named the generation.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
@@ -42,7 +42,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// Pinned returns the generation with the given name like Generation does, and pins the current generation too.
+// Pinned does the same as Generation, and also pins the current generation.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -51,7 +51,7 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped returns the text of an error about a name that a caller sent, shortened to a bounded length.
+// clipped returns the text of an error about a name that a caller sent. It shortens the name in the text.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
@@ -69,7 +69,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// meant returns a hint with the existing name that is most similar to the given one.
+// meant returns a hint for an error text, with the existing name that is most similar to the given name.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

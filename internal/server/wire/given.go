@@ -15,23 +15,25 @@ import (
 	"capper/internal/segments"
 )
 
-// Given holds the ids of a request's users, by which the answer names the users. Images do not lead back to ids, so a
-// request keeps the ids beside the images. A nil *Given stands for dense ids that came as numbers: the users
-// themselves.
+// Given holds the ids of the users in a request, for the response. An image cannot be converted back to its id, so the
+// request keeps the ids in addition to the images. A nil *Given means dense ids that came as JSON numbers: the ids
+// equal the users.
 type Given struct {
 	scheme *ids.Scheme
-	// packed holds the ids of uuid and uint64 with the width of the scheme, and the ids of text one after the other.
-	// The ids of dense are the users.
+	// For uuid and uint64, packed holds the ids with the width of the scheme. For text, packed holds the ids one after
+	// another. For dense ids, packed is empty, because the ids equal the users.
 	packed []byte
-	ends   []uint32 // of text: the end of each id in packed
-	images bool     // the users came as images, and the scheme is that of dense ids
-	quoted bool     // of dense and uint64: an id came as a string, or is beyond the numbers that JavaScript holds
+	ends   []uint32 // for text: the end of each id in packed
+	images bool     // the request listed images; scheme is the scheme of dense ids
+	quoted bool     // dense, uint64: an id came as a string, or is too large for numbers in JavaScript
 }
 
-// maxNumber is the largest id that answers name by a number: JSON readers with floating-point numbers round above.
+// maxNumber is the largest id that a response contains as a JSON number. Readers that parse numbers as floating point
+// round larger ids.
 const maxNumber = 1 << 53
 
-// givenOf returns the ids of the users with the given numbers in a generation, which has their names.
+// givenOf returns the ids of users, whom the argument numbers lists by their numbers in the generation. The generation
+// must contain its ids.
 func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	g = &Given{scheme: s.IDs(), quoted: true}
 	if g.scheme.Kind() == ids.Text {
@@ -46,10 +48,10 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	return g, nil
 }
 
-// textBytes is the size of a text id in bytes that estimates assume.
+// textBytes is the size in bytes that estimates assume for a text id.
 const textBytes = 64
 
-// NameBytes returns the approximate size of an id in JSON, with a comma, in bytes. A nil scheme stands for dense ids.
+// NameBytes returns the approximate size in bytes of one id in JSON, including a comma. A nil scheme means dense ids.
 func NameBytes(scheme *ids.Scheme) int64 {
 	switch {
 	case scheme == nil:
@@ -60,7 +62,7 @@ func NameBytes(scheme *ids.Scheme) int64 {
 	return int64((&Given{scheme: scheme}).bytesOf(1))
 }
 
-// givenSize returns the memory of the ids that givenOf returns, in bytes.
+// givenSize returns the memory in bytes of the ids that givenOf returns.
 func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	if s.IDs().Kind() == ids.Text {
 		return s.TextBytes(numbers) + 4*int64(len(numbers))
@@ -68,7 +70,7 @@ func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	return int64(s.IDs().Width() * len(numbers))
 }
 
-// size returns the memory of the ids in bytes. The size of a nil *Given is 0.
+// size returns the memory of the ids in bytes. For a nil *Given, size returns 0.
 func (g *Given) size() int64 {
 	if g == nil {
 		return 0
@@ -76,7 +78,8 @@ func (g *Given) size() int64 {
 	return int64(len(g.packed) + 4*len(g.ends))
 }
 
-// bytesOf returns the size of an id in JSON, with a comma, in bytes; of text ids the average of the given users.
+// bytesOf returns the size in bytes of one id in JSON, including a comma. For text ids bytesOf returns the average over
+// the given number of users.
 func (g *Given) bytesOf(users int) int {
 	switch g.scheme.Kind() {
 	case ids.UUID:
@@ -113,7 +116,7 @@ func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
 	return append(dst, '"')
 }
 
-// text returns the id of user i of the kind text.
+// text returns the id of user i, for ids of the kind text.
 func (g *Given) text(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
@@ -122,7 +125,7 @@ func (g *Given) text(i int) []byte {
 	return g.packed[begin:g.ends[i]]
 }
 
-// appendTextID appends an id of the kind text, which is valid UTF-8 without control characters, as a JSON string.
+// appendTextID appends an id of the kind text as a JSON string. Such an id is valid UTF-8 without control characters.
 func appendTextID(dst, id []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range id {
@@ -134,8 +137,8 @@ func appendTextID(dst, id []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendPacked appends the packed ids of the users at the given places as base64 in a JSON string. The function uses
-// scratch as a buffer and returns it for the next call.
+// appendPacked appends the packed ids of the users at the given positions, in base64, as a JSON string. The function
+// uses scratch as a buffer and returns it for the next call.
 func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places []Place) (extended,
 	scratchOut []byte) {
 	width := g.scheme.Width()
@@ -147,7 +150,7 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move moves the id of user from to user to, which is not later, and drops the ids between them.
+// move copies the id of user from to the index to, which is not larger. The ids between the two indexes become invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {
 	case width > 0:
@@ -162,7 +165,7 @@ func (g *Given) move(to, from int) {
 	}
 }
 
-// cut keeps the ids of the first n users.
+// cut removes the ids of all users after the first n.
 func (g *Given) cut(n int) {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = g.packed[:width*n]
@@ -172,7 +175,7 @@ func (g *Given) cut(n int) {
 	}
 }
 
-// skip leaves the place of the next user without an id.
+// skip adds an empty id for the next user.
 func (g *Given) skip() {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = append(g.packed, make([]byte, width)...)
@@ -181,15 +184,15 @@ func (g *Given) skip() {
 	}
 }
 
-// distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share
-// an image are one user.
+// distinct removes repeated users and their ids, and keeps the order of the request. Two ids with the same image count
+// as one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
 	return distinct, duplicates
 }
 
-// sorted returns the users in ascending order, each once, and their ids in the same order.
+// sorted returns the distinct users in ascending order, and their ids in the same order.
 func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	order := make([]int, len(users))
 	for i := range order {
@@ -211,7 +214,7 @@ func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	return list, to
 }
 
-// name returns the id of user i as a JSON value. A nil *Given stands for dense ids that came as numbers.
+// name returns the id of user i as a JSON value. A nil *Given means dense ids that came as JSON numbers.
 func (g *Given) name(i int, user capping.UserID) string {
 	if g == nil {
 		return strconv.FormatUint(uint64(user), 10)
@@ -219,7 +222,7 @@ func (g *Given) name(i int, user capping.UserID) string {
 	return string(g.append(nil, i, user))
 }
 
-// canonical returns the canonical text of user i. A nil *Given stands for dense ids that came as numbers.
+// canonical returns the canonical text of the id of user i. A nil *Given means dense ids that came as JSON numbers.
 func (g *Given) canonical(i int, user capping.UserID) string {
 	switch {
 	case g == nil || g.scheme.Kind() == ids.Dense:
@@ -231,10 +234,10 @@ func (g *Given) canonical(i int, user capping.UserID) string {
 	return string(g.scheme.Unpack(nil, g.packed[width*i:width*i+width]))
 }
 
-// givenDecoder decodes ids that the answer repeats.
+// givenDecoder decodes ids that the response will contain.
 type givenDecoder struct {
 	*decoder
-	field  string        // of an array of ids
+	field  string        // name of the field with the array of ids
 	path   func() string // returns the JSON path of the current id; nil: an element of field
 	kind   ids.Kind
 	parser *ids.Parser
@@ -242,11 +245,12 @@ type givenDecoder struct {
 	given  *Given
 }
 
-// givenBytes is the memory of a user in bytes, without the bytes of text ids: an image, an id of 16 bytes, and two
-// places in the table that finds repeated users.
+// givenBytes is the memory in bytes for one user, without the bytes of text ids: an image, an id of 16 bytes, and two
+// entries in the table that finds repeated users.
 const givenBytes = 8 + 16 + 8
 
-// givenIDs decodes an array of at most limit ids of the scheme. The error for more ids ends with the remedy.
+// givenIDs decodes an array of at most limit ids, which the scheme parses. If the array has more ids, the error text
+// ends with the argument remedy.
 func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy string) (
 	[]capping.UserID, *Given, error) {
 	if !d.accept('[') {
@@ -282,8 +286,8 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// allocate makes the memory for at most n more ids in the rest of the document. The caller has reserved the memory of
-// text ids.
+// allocate allocates memory for at most n further ids of the document. The caller of allocate has already reserved
+// memory for text ids.
 func (g *givenDecoder) allocate(n int) {
 	if width := g.given.scheme.Width(); width > 0 {
 		g.given.packed = make([]byte, 0, width*n)
@@ -293,7 +297,7 @@ func (g *givenDecoder) allocate(n int) {
 	}
 }
 
-// reserved returns the memory that allocate makes, in bytes.
+// reserved returns the number of bytes that allocate allocates.
 func (g *givenDecoder) reserved(n int) int64 {
 	if g.kind == ids.Text {
 		return int64(len(g.data)-g.pos) + 4*int64(n)
@@ -330,8 +334,9 @@ func (g *givenDecoder) at() string {
 	return g.field + "[" + strconv.Itoa(len(g.users)) + "]"
 }
 
-// dashedUUID decodes a UUID that comes as a string of 36 bytes, as nearly all do, and reports whether the next value is
-// one. No byte is looked at twice: a quote or an escape among the 36 bytes is no part of a UUID.
+// dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
+// dashedUUID does not search for the closing quote or for escapes, because the parser of UUIDs rejects these bytes. It
+// needs no check for quotes and escapes, because the parser of UUIDs rejects these bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36
 	value := g.data[g.pos:]
@@ -342,7 +347,7 @@ func (g *givenDecoder) dashedUUID() bool {
 	return true
 }
 
-// text decodes the text of a string or of a number.
+// text decodes a JSON string or a JSON number as text.
 func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
 	if g.pos < len(g.data) && g.data[g.pos] == '"' {
 		field := g.field
@@ -364,7 +369,7 @@ func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
 	return text, false, nil
 }
 
-// notGiven returns the failure of a value that cannot be an id.
+// notGiven returns the failure for a value that cannot be an id.
 func (g *givenDecoder) notGiven() error {
 	if c := g.peek(); g.pos == len(g.data) || c == ']' || c == ',' {
 		return g.syntax("a user id")

@@ -10,11 +10,12 @@ import (
 	"capper/internal/segments"
 )
 
-// Members holds the members of a set, or of a segment after precedence has been applied.
+// Members holds the members of a set or of a segment. Precedence decides the only segment of a user who matches several
+// segments.
 type Members struct {
 	name     string
 	snapshot *segments.Snapshot
-	set      *bitmap.Bitmap // nil: the members are those of a segment
+	set      *bitmap.Bitmap // nil: members of a segment
 	code     uint8          // code of the segment
 }
 
@@ -36,7 +37,7 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 // Generation returns the name of the generation.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
-// blocks returns one more than the key of the last block that has a member.
+// blocks returns the key of the last block with a member, plus one.
 func (m *Members) blocks() int {
 	if m.set != nil {
 		return m.set.Blocks()
@@ -44,7 +45,7 @@ func (m *Members) blocks() int {
 	return m.snapshot.Codes().Blocks()
 }
 
-// load stores the members of a block in w, and returns false when the block has no members.
+// load writes the members of a block to w, and returns false when the block has no members.
 func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	var extent bitmap.Extent
 	if m.set != nil {
@@ -58,7 +59,8 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// numbers returns up to n members whose numbers are first or greater, and whether further members follow.
+// numbers returns up to n members in ascending order, beginning with the number first, and reports whether further
+// members follow.
 func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	numbers = []uint32{}
 	var w bitmap.Words
@@ -77,7 +79,7 @@ func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	return numbers, false
 }
 
-// Page returns up to n members from a position on.
+// Page returns up to n members, beginning at the position from.
 func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	first := uint64(0)
 	if from.given {
@@ -96,7 +98,7 @@ func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	return p, err
 }
 
-// noNames returns the failure of a call that would name users of a generation that does not contain its ids.
+// noNames returns the failure of a call that would list users, when the generation does not contain user ids.
 func noNames(s *segments.Snapshot, field, instead string) error {
 	const text = "generation %s does not contain its ids (segmentbuild build --no-names): %s"
 	if field == "" {
@@ -105,11 +107,11 @@ func noNames(s *segments.Snapshot, field, instead string) error {
 	return Invalid(field, text, s.Generation(), instead)
 }
 
-// PageOfMembers is a page of members.
+// PageOfMembers is a page in the list of members of a segment or set.
 type PageOfMembers struct {
 	generation, name string
 	numbers          []uint32
-	given            *Given // nil: the ids are dense, so the numbers are the ids
+	given            *Given // nil: the ids are dense, so numbers holds the ids
 	more             bool   // further members follow
 }
 
@@ -143,8 +145,8 @@ func EncodeMembers(dst []byte, page *PageOfMembers) []byte {
 	return a.raw("}\n").out
 }
 
-// Bitmap returns all members. The members of a segment are computed on all cores, after the holder has waited for its
-// turn.
+// Bitmap returns all members. Bitmap waits until the holder may start an evaluation. It then computes the members of a
+// segment on all cores.
 func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap.Bitmap, error) {
 	if m.set != nil {
 		return m.set, nil
@@ -167,7 +169,7 @@ func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap
 	return bitmap.Join(blocks), nil
 }
 
-// MostBytes returns the approximate memory that Bitmap needs in addition to the generation, in bytes.
+// MostBytes returns the approximate memory in bytes that Bitmap allocates.
 func (m *Members) MostBytes() int64 {
 	if m.set != nil {
 		return 1024

@@ -11,15 +11,15 @@ import (
 // membership holds the segment and the sets of each requested user.
 type membership struct {
 	Generation string
-	Names      []string // the generation's segments
+	Names      []string // segment names of the generation
 	Sets       []string // the requested sets
 	Users      []uint32
-	Codes      []uint8  // segment by user: 0 for none, else index into Names plus 1
-	In         []uint64 // a bit for each of Sets, by user; nil: no sets were requested
+	Codes      []uint8  // segment of each user: 0 for no segment, otherwise index in Names plus 1
+	In         []uint64 // for each user one bit for each of Sets; nil: the call requested no sets
 }
 
-// piece is the number of users that are looked up in all sets before the next users follow, so that the users stay in
-// the processor's cache.
+// piece is the number of users that are looked up together. A piece is looked up in all sets before the next piece, so
+// that the users stay in the processor's cache.
 const piece = 8192
 
 // MembershipOf looks up the segment and the sets of each user in a generation.

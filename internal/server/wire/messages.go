@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds the decisions of a call to the counts of its message.
+// AddAnswers adds the decisions of a call to the counts of the message.
 func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at capping.Instant) {
 	to.AddCall(at, d.Policy.Version)
 	to.Asked += int64(s.Requested)
@@ -34,7 +34,7 @@ func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at cappi
 	}
 }
 
-// Totals returns the answers of one call without segments, sets and shadow limits.
+// Totals returns the counts of one call, without counts for segments, sets and shadow limits.
 func Totals(s *Summary, at capping.Instant) *messages.Answers {
 	call := &messages.Answers{Calls: 1, First: at, Last: at, Asked: int64(s.Requested), Allowed: int64(s.Allowed),
 		Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable)}
@@ -48,7 +48,7 @@ func addSegment(to *messages.Answers, name string, counts *Counts) {
 	if to.Segments == nil {
 		to.Segments = make(map[string]messages.SegmentAnswers, 1)
 	}
-	segment := to.Segments[name] // a segment may have the name that stands for no segment
+	segment := to.Segments[name] // a segment may have the same name as api.NoSegment
 	segment.Asked += int64(counts.Requested)
 	segment.Allowed += int64(counts.Allowed)
 	segment.Denied += int64(counts.Denied)
@@ -69,7 +69,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 	(*to)[name] += int64(users)
 }
 
-// Message converts the counts of a message to the API's form.
+// Message converts the counts of a message to the type of package api.
 func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	answer := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Title: c.Title, Channel: policy.ChannelName(c.Channel),
@@ -93,10 +93,11 @@ func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	return answer
 }
 
-// The names of the orders of a list, in the order of their numbers.
+// messageOrders maps each order of a list of messages to its name in the API.
 var messageOrders = []string{messages.ByLast: "last_call", messages.ByAsked: "asked"}
 
-// MessageOrder decodes the query parameters sort and cursor of a list of messages. after is nil for the first page.
+// MessageOrder decodes the query parameters sort and cursor of a list of messages. The result after is nil for the
+// first page.
 func MessageOrder(parameters map[string]string) (order messages.Order, after *messages.Position, err error) {
 	if text, given := parameters["sort"]; given {
 		place := slices.Index(messageOrders, text)
@@ -125,10 +126,11 @@ func MessageOrder(parameters map[string]string) (order messages.Order, after *me
 		Message: capping.MessageOf(string(raw[cursorSize:])), Channel: capping.Channel(raw[cursorSize-1])}}, nil
 }
 
-// cursorSize is the size of a cursor without the text of its message: the order (1), the value (8) and the channel (1).
+// cursorSize is the size in bytes of a cursor without the text of the message: 1 for the order, 8 for the value and 1
+// for the channel.
 const cursorSize = 10
 
-// MessageCursor returns the cursor of a position in a list.
+// MessageCursor returns the cursor that continues a list of messages after the given position.
 func MessageCursor(order messages.Order, at *messages.Position) string {
 	raw := binary.BigEndian.AppendUint64([]byte{byte(order)}, uint64(max(at.Value, 0)))
 	raw = append(append(raw, byte(at.Channel)), at.Message.Text()...)

@@ -9,7 +9,8 @@ import (
 	"capper/internal/ids"
 )
 
-// hasForm returns a failure for a field whose form of users the kind of the deployment's ids lacks.
+// hasForm returns a failure if the kind of ids of the deployment does not allow the field, such as users_bitmap for
+// UUIDs.
 func (b *Bounds) hasForm(name string) error {
 	switch {
 	case name == "users_packed" && b.Scheme == nil:
@@ -20,7 +21,7 @@ func (b *Bounds) hasForm(name string) error {
 	return nil
 }
 
-// otherForms lists the fields by which a request names users whose ids are not dense.
+// otherForms lists the fields that may contain users whose ids are not dense, for an error text.
 func (b *Bounds) otherForms() string {
 	if b.Scheme.Width() == 0 {
 		return "user_ids or audience"
@@ -28,7 +29,7 @@ func (b *Bounds) otherForms() string {
 	return "user_ids, users_packed or audience"
 }
 
-// forms lists the fields of which a request gives exactly one.
+// forms lists the fields of which a request must contain exactly one, for an error text.
 func (b *Bounds) forms() string {
 	switch {
 	case b.Scheme == nil:
@@ -39,7 +40,7 @@ func (b *Bounds) forms() string {
 	return "user_ids, users_packed and audience"
 }
 
-// packed decodes packed ids in base64 to their images.
+// packed decodes packed ids in base64, and returns the images of the ids.
 func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {
@@ -64,11 +65,11 @@ func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	return imagesOf(d.bounds.Scheme, raw), nil
 }
 
-// packedBytes is the memory of a user in bytes: an image, a position, and two places in the table that finds repeated
-// users.
+// packedBytes is the memory in bytes for one user: an image, a position, and two entries in the table that finds
+// repeated users.
 const packedBytes = UserBytes + 4 + 8
 
-// imagesOf returns the images of packed ids, which have the width of the scheme.
+// imagesOf returns the images of packed ids. Each id has the width of the scheme.
 func imagesOf(scheme *ids.Scheme, raw []byte) []capping.UserID {
 	width, parser := scheme.Width(), scheme.NewParser()
 	users := make([]capping.UserID, 0, len(raw)/width)
@@ -81,7 +82,7 @@ func imagesOf(scheme *ids.Scheme, raw []byte) []capping.UserID {
 
 // rawBase64 decodes padded standard base64 strictly.
 func rawBase64(field string, text []byte) ([]byte, error) {
-	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
+	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the library would skip line breaks
 		return nil, Invalid(field, "base64 must not contain line breaks")
 	}
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
@@ -92,11 +93,11 @@ func rawBase64(field string, text []byte) ([]byte, error) {
 	return raw[:n], nil
 }
 
-// distinctPositions keeps the first of repeated users, with their positions in the request.
+// distinctPositions removes repeated users, and stores the positions of the remaining users in the request.
 func (a *Audience) distinctPositions() {
 	total := len(a.Users)
 	a.Users, a.Duplicates = capping.DistinctMoved(a.Users, func(to, from int) {
-		if a.Positions == nil { // no user before moved
+		if a.Positions == nil { // all users so far kept their positions
 			a.Positions = make([]uint32, to, total)
 			for i := range a.Positions {
 				a.Positions[i] = uint32(i)
@@ -106,8 +107,8 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users. For
-// an answer in packed ids it returns the places of the ids.
+// named returns the number that the bitmaps of a response contain for each user: the position for packed ids, and
+// otherwise the user. For a response with packed ids, named returns the index of each id.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	if a.Form != InPositions && a.Form != InPacked {
 		return users
@@ -121,7 +122,7 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// names returns the end of the names of an answer's bitmaps, in the singular and in the plural.
+// names returns the last part of the field names of bitmaps in a response, in the singular and in the plural.
 func (f Form) names() (one, many string) {
 	switch f {
 	case InPositions:

@@ -10,7 +10,7 @@ import (
 	"capper/internal/ids"
 )
 
-// DecodeParameters decodes a query string. Each parameter must be known, may occur once and must not be empty.
+// DecodeParameters decodes a URL query. It returns an error for an unknown, repeated or empty parameter.
 func DecodeParameters(query string, known []string) (map[string]string, error) {
 	if query == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 	return parameters, nil
 }
 
-// Flag decodes a query parameter that is true or false. An absent parameter is false.
+// Flag decodes a query parameter whose value is true or false. If the parameter is absent, Flag returns false.
 func Flag(parameters map[string]string, name string) (bool, error) {
 	switch text := parameters[name]; text {
 	case "", "false":
@@ -53,8 +53,8 @@ func Flag(parameters map[string]string, name string) (bool, error) {
 	}
 }
 
-// CursorOf decodes the query parameters cursor and limit of a page. CursorOf returns the first user of the page and the
-// number of entries. A nil scheme stands for dense ids.
+// CursorOf decodes the query parameters cursor and limit of a call for a page. CursorOf returns the first user of the
+// page and the maximum number of entries. A nil scheme means dense ids.
 func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (first capping.UserID, n int,
 	err error) {
 	n = usual
@@ -79,15 +79,16 @@ func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int)
 	return first, n, nil
 }
 
-// Position is where a page of users begins: after a user, or at the first user (the zero value).
+// Position is the beginning of a page of users. The page begins after a user, or with the first user for the zero
+// Position.
 type Position struct {
 	after capping.UserID
 	given bool
 }
 
-// PageOf decodes the query parameters after and max of a page of users, whose ids have the scheme; a nil scheme stands
-// for dense ids. PageOf returns the position of the page and its number of ids. The default is the first id and the
-// usual number, but never more than the maximum.
+// PageOf decodes the query parameters after and max of a call for a page of users. A nil scheme means dense ids. PageOf
+// returns the position of the page and the maximum number of ids in the page. The defaults are the first id and the
+// smaller of usual and most.
 func PageOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (from Position, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

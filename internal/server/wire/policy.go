@@ -8,7 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Policy converts a policy to the API's form. The widening is the extra length of rolling windows.
+// Policy converts a policy to the type of package api. The argument widening is a duration by which capper extends
+// rolling windows.
 func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
 	answer := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
@@ -37,7 +38,7 @@ func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppressi
 	return api.Suppression{Set: s.Set, Channels: channelNames(s.Channels, policy), EvenExempt: s.EvenExempt}
 }
 
-// holdoutOf returns the policy's holdout, or nil when there is none.
+// holdoutOf returns the policy's holdout, or nil when the policy has none.
 func holdoutOf(policy *capping.Policy) *api.Holdout {
 	h := policy.Holdout
 	if h == nil {
@@ -57,7 +58,7 @@ func quietOf(q *capping.Quiet, policy *capping.Policy) api.Quiet {
 	}
 }
 
-// userZone is the text that stands for the user's own time zone.
+// userZone is the name that stands for the time zone of each user.
 const userZone = "user"
 
 func channelNames(set capping.ChannelSet, policy *capping.Policy) (names []string) {

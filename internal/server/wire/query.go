@@ -13,7 +13,8 @@ import (
 // maxText is the maximum length in bytes of a cursor and of a generation's name.
 const maxText = 1024
 
-// queryFields lists the fields of api.AudienceQuery. The other fields are only valid together with the first one.
+// queryFields lists the fields of api.AudienceQuery. The fields after the first are valid only together with the first
+// field.
 var queryFields = []string{"audience", "sample", "part", "max_users", "cursor", "generation"}
 
 // query decodes a field of api.AudienceQuery, and returns false for any other field.
@@ -41,7 +42,7 @@ func (d *decoder) query(name string) (known bool, err error) {
 	return true, err
 }
 
-// expression decodes the text of an audience expression. The caller checks the syntax.
+// expression decodes the text of an audience expression. The caller of expression checks the syntax.
 func (d *decoder) expression() (string, error) {
 	const field = "audience"
 	if other := d.otherUsers(field); other != "" {
@@ -110,8 +111,8 @@ func (d *decoder) part() (*api.Part, error) {
 	return p, err
 }
 
-// object decodes a JSON object with the given members and returns the members that were present. The function member
-// must consume each value.
+// object decodes a JSON object with the given fields, and returns the names of the fields in the document. The function
+// member must decode the value of each field.
 func (d *decoder) object(
 	field string, members []string, member func(name, field string) error,
 ) (given map[string]bool, err error) {
@@ -135,7 +136,7 @@ func (d *decoder) object(
 	})
 }
 
-// whole decodes a whole number between least and most.
+// whole decodes an integer from least to most.
 func (d *decoder) whole(field string, least, most int) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
@@ -149,7 +150,7 @@ func (d *decoder) whole(field string, least, most int) (int, error) {
 // jsonNumber matches a JSON number at the beginning of a text.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// Error messages show these bounds of percentages.
+// These constants describe ranges of percentages in error texts.
 const (
 	above0 = "above 0 and at most 100"
 	from0  = "from 0 and below 100"
@@ -170,7 +171,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 	return percent, nil
 }
 
-// otherUsers returns the name of a second field that gives the users of the call, or "" when there is none.
+// otherUsers returns the name of a further field that lists users, or "" if the request contains no such field.
 func (d *decoder) otherUsers(name string) string {
 	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "images", "audience"} {
 		if other != name && d.seen[other] {

@@ -12,16 +12,16 @@ import (
 	"capper/internal/capping"
 )
 
-// rfc3339 matches a time in the strict form of RFC 3339. The time package also accepts other forms, such as hours
-// with one digit.
+// rfc3339 matches a time in the strict form of RFC 3339. Package time also accepts other forms, such as hours with one
+// digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// forecastGrace is the age up to which the field at still counts as now. Callers send whole seconds, need time for
-// the call, and have clocks that differ.
+// forecastGrace is the age up to which a time in the field at counts as the current time. Callers round times to whole
+// seconds, their calls take time, and their clocks differ.
 const forecastGrace = time.Minute
 
-// ForecastAt converts the field at to an instant. The result is 0, which means now, when the field is absent or not
-// later than now.
+// ForecastAt converts the field at to an instant. The result 0 means the current time. It is returned when the field is
+// absent or the time is not in the future.
 func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	if at == "" {
 		return 0, nil
@@ -29,7 +29,8 @@ func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	return forecastAt("at", at, now)
 }
 
-// forecastAt converts a field to an instant. The result is 0, which means now, when the time is not later than now.
+// forecastAt converts a field with a time to an instant. The result 0 means the current time. It is returned when the
+// time is not in the future.
 func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil || !rfc3339.MatchString(at) {
@@ -67,8 +68,8 @@ func channelsOf(policy *capping.Policy) string {
 	return strings.Join(slices.Sorted(maps.Keys(policy.Channels)), ", ")
 }
 
-// SendChannel returns the channel of a send that the request decides or records. The request must name a channel when
-// the policy requires channels.
+// SendChannel returns the number of the channel of a send. It returns an error when the policy requires a channel and
+// the name is empty.
 func SendChannel(name string, policy *capping.Policy) (capping.Channel, error) {
 	if err := needsChannel(name, "channel", policy); err != nil {
 		return 0, err
@@ -84,7 +85,7 @@ func needsChannel(name, field string, policy *capping.Policy) error {
 		channelsOf(policy))
 }
 
-// SendsHaveChannels returns an error for the first imported send without a channel when the policy requires channels.
+// SendsHaveChannels returns an error for the first imported send without a channel, if the policy requires channels.
 func (r *ImportRequest) SendsHaveChannels(policy *capping.Policy) error {
 	for i := range r.Sends {
 		if err := needsChannel(r.Channels[r.Sends[i].Channel], fmt.Sprintf("sends[%d].channel", i),

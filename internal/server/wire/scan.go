@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// scanner parses one JSON document (RFC 8259) strictly, in one pass. Its errors are failures that name the field.
-// Errors about invalid JSON name the byte position.
+// scanner parses one JSON document (RFC 8259) strictly, in one pass. Its errors are failures that name a field of the
+// request. An error about invalid JSON names the byte position.
 type scanner struct {
 	data []byte
 	pos  int
@@ -30,7 +30,7 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// peek returns the next byte that is not white space, or 0 at the end.
+// peek returns the next byte that is not white space, or 0 at the end of the document.
 func (s *scanner) peek() byte {
 	s.skipSpace()
 	if s.pos < len(s.data) {
@@ -47,7 +47,7 @@ func (s *scanner) accept(c byte) bool {
 	return true
 }
 
-// syntax returns the failure of a document that is invalid JSON at the current byte.
+// syntax returns the failure for invalid JSON at the current byte.
 func (s *scanner) syntax(expected string) *Failure {
 	if s.pos >= len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is not valid JSON: it ends at byte %d, where %s is "+
@@ -58,8 +58,8 @@ func (s *scanner) syntax(expected string) *Failure {
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
-// document parses an object and calls field at the value of each member, which field must consume. Nothing may follow
-// the object.
+// document parses a JSON object and calls field for each member. The function field must consume the value of the
+// member. document returns an error if data follows the object.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
@@ -103,7 +103,7 @@ func (s *scanner) members(field func(name string) error) error {
 	}
 }
 
-// boolean parses true or false.
+// boolean parses the literals true and false.
 func (s *scanner) boolean(field string) (bool, error) {
 	s.skipSpace()
 	rest := s.data[s.pos:]
@@ -118,7 +118,7 @@ func (s *scanner) boolean(field string) (bool, error) {
 	return false, Invalid(field, "%s is neither true nor false", s.value())
 }
 
-// str parses a string. The result may share memory with the document.
+// str parses a JSON string. The result may share memory with the document.
 func (s *scanner) str(field string) ([]byte, error) {
 	if s.peek() != '"' {
 		return nil, Invalid(field, "%s is not a string", s.value())
@@ -156,7 +156,7 @@ func (s *scanner) text(field string) ([]byte, error) {
 	return raw, nil
 }
 
-// escaped parses the rest of a string literal that contains escapes.
+// escaped parses the remaining bytes of a string literal that contains escapes.
 func (s *scanner) escaped(field string) ([]byte, error) {
 	var text []byte
 	for s.pos < len(s.data) {
@@ -183,8 +183,8 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 
 var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape parses one escape, or two escapes for a character beyond the basic plane. Half of a surrogate pair is
-// invalid.
+// escape parses one escape sequence, or two sequences for a character outside the basic multilingual plane. Half of a
+// surrogate pair is invalid.
 func (s *scanner) escape() (rune, bool) {
 	rest := s.data[s.pos:]
 	if len(rest) < 2 {
@@ -210,7 +210,7 @@ func (s *scanner) escape() (rune, bool) {
 	return r, true
 }
 
-// unit returns the UTF-16 code unit of an escape \u with four hex digits.
+// unit returns the UTF-16 code unit of an escape sequence \u with four hexadecimal digits.
 func unit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -229,7 +229,7 @@ func unit(b []byte) (rune, bool) {
 	return v, true
 }
 
-// value returns the text at the current byte for an error message.
+// value describes the value at the current byte for an error message.
 func (s *scanner) value() string {
 	switch s.peek() {
 	case 0:
@@ -250,8 +250,8 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids parses an array of dense ids that came as numbers, and appends at most limit ids to dst. The error for more ids
-// ends with the remedy. The error is errQuoted for an array with a string.
+// ids parses an array of dense ids as JSON numbers, and appends at most limit ids to dst. If the array has more ids,
+// the error text ends with the argument remedy. If the array contains a string, ids returns errQuoted.
 func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
@@ -283,14 +283,14 @@ func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy stri
 	}
 }
 
-// UserID parses a user id: digits without leading zeros.
+// UserID parses a dense user id: decimal digits without leading zeros.
 func UserID(text string) (capping.UserID, bool) {
 	id, end := number([]byte(text), 0)
 	return id, end == len(text) && text != ""
 }
 
-// number parses the user id at pos and returns its end position, or -1 when there is no valid id. A valid id has
-// digits without a leading zero and is at most 4294967295.
+// number parses the dense user id at pos and returns its end position, or -1 if the id is not valid. A valid id
+// consists of digits without a leading zero, and is at most 4294967295.
 func number(data []byte, pos int) (id capping.UserID, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {
@@ -311,7 +311,7 @@ func number(data []byte, pos int) (id capping.UserID, end int) {
 	return capping.UserID(v), i
 }
 
-// errQuoted says that an array of ids has a string.
+// errQuoted reports that an array of ids contains a string.
 var errQuoted = errors.New("an id is a string")
 
 func (s *scanner) notID(field string, i int) error {

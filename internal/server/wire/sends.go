@@ -15,9 +15,9 @@ import (
 // ImportRequest is a decoded POST /v1/sends.
 type ImportRequest struct {
 	Sends    []importedSend
-	Given    *Given   // the id of each send, which the answer names; nil: dense ids as numbers
-	Messages []string // names of messages; index 0 stands for none
-	Channels []string // names of channels; index 0 stands for none
+	Given    *Given   // id of each send for the response; nil: dense ids as numbers
+	Messages []string // message ids; index 0 means no message id
+	Channels []string // channel names; index 0 means no channel
 }
 
 // importedSend is one send of an import.
@@ -26,10 +26,10 @@ type importedSend struct {
 	At      capping.Instant // may be before 2024
 	Message int             // index in Messages
 	Channel int             // index in Channels
-	Image   bool            // the call named the user by an image
+	Image   bool            // the request listed an image instead of an id
 }
 
-// UserBytes returns the size of a user's id in the answer, with a comma, in bytes.
+// UserBytes returns the size in bytes of one user id in the response, including a comma.
 func (r *ImportRequest) UserBytes() int64 {
 	if r.Given == nil {
 		return int64(len("4294967295,"))
@@ -37,7 +37,7 @@ func (r *ImportRequest) UserBytes() int64 {
 	return int64(r.Given.bytesOf(len(r.Sends)))
 }
 
-// Bytes returns the memory in bytes of the ids that the request keeps for its answer.
+// Bytes returns the memory in bytes of the ids that the request keeps for its response.
 func (r *ImportRequest) Bytes() int64 {
 	if r.Given == nil {
 		return 0
@@ -51,8 +51,8 @@ type importAnswer struct {
 	Summary     api.ImportSummary `json:"summary"`
 }
 
-// Answer returns the answer to the import. The users of unknown results ascend. The answer names them by their ids,
-// each id once.
+// Answer returns the response to the import. The argument unavailable lists the users whose result is unknown, in
+// ascending order. The response lists each id of these users once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
@@ -66,7 +66,7 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 		if _, found := slices.BinarySearch(unavailable, user); !found {
 			continue
 		}
-		if id := r.nameOf(i); !named[id] { // two ids that share an image are both named
+		if id := r.nameOf(i); !named[id] { // the response lists both of two ids with the same image
 			named[id] = true
 			answer.Unavailable = append(answer.Unavailable, json.RawMessage(id))
 		}
@@ -74,7 +74,7 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 	return answer
 }
 
-// nameOf returns the user of a send as a JSON value, as the call named the user.
+// nameOf returns the user of send i as a JSON value, in the form that the request used.
 func (r *ImportRequest) nameOf(i int) string {
 	if send := &r.Sends[i]; send.Image {
 		return strconv.Quote(ids.ImageName(uint64(send.User)))
@@ -82,7 +82,7 @@ func (r *ImportRequest) nameOf(i int) string {
 	return r.Given.name(i, r.Sends[i].User)
 }
 
-// names collects distinct names and numbers them.
+// names collects distinct names, and assigns an index to each name.
 type names struct {
 	all    []string
 	places map[string]int
@@ -107,17 +107,17 @@ type importDecoder struct {
 	messages, channels names
 	sends              []importedSend
 	userIDs            *givenDecoder
-	named              bool // the answer names users by ids that the decoder keeps
+	named              bool // the response lists ids that the decoder keeps
 }
 
 const (
-	sendBytes    = 40 // bytes of memory for each send
-	shortestSend = 40 // bytes of the shortest send in JSON
+	sendBytes    = 40 // memory in bytes for each send
+	shortestSend = 40 // size in bytes of the shortest send in JSON
 )
 
-// DecodeImport strictly decodes the body of POST /v1/sends. Sends later than latest are rejected. A send between now
-// and latest gets the time now, but without a message id it is rejected, because only its time identifies it. The
-// caller checks whether the channels are configured.
+// DecodeImport strictly decodes the body of POST /v1/sends. It rejects a send later than latest. A send between now and
+// latest with a message id gets the time now. Without a message id such a send is rejected, because only the time
+// identifies it. The caller of DecodeImport checks whether the channels are configured.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
@@ -169,7 +169,7 @@ func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportReq
 	return r, nil
 }
 
-// importedIDs returns the decoder of the sends' ids.
+// importedIDs returns the decoder for the user ids of the sends.
 func (d *importDecoder) importedIDs() *givenDecoder {
 	scheme := d.bounds.Scheme
 	if scheme == nil {
@@ -222,7 +222,7 @@ func (d *importDecoder) path(name string) string {
 	return path
 }
 
-// Each field of a send has a bit.
+// These constants assign a bit to each field of a send.
 const (
 	sendUser = 1 << iota
 	sendImage
@@ -231,7 +231,8 @@ const (
 	sendMessage
 )
 
-// send decodes one send. A field costs only a few comparisons, and paths are built for errors only.
+// send decodes one send of the import. To save time, the decoding of a field needs only a few comparisons, and JSON
+// paths are built only for errors.
 func (d *importDecoder) send() (send importedSend, err error) {
 	if !d.accept('{') {
 		return send, Invalid(d.path(""), "%s is not an object", d.value())
@@ -292,7 +293,7 @@ func fieldOf(name string) int {
 	return 0
 }
 
-// user decodes the id of a send's user.
+// user decodes the user id of a send.
 func (d *importDecoder) user() (capping.UserID, error) {
 	d.skipSpace()
 	if d.bounds.Scheme == nil {
@@ -300,7 +301,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 			d.pos = end
 			return user, nil
 		}
-		d.named = true // unless this id is a fault
+		d.named = true // except when this id is invalid
 	}
 	if err := d.userIDs.one(); err != nil {
 		return 0, err
@@ -310,7 +311,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 	return user, nil
 }
 
-// image decodes the image of a send's user, whose id is not known.
+// image decodes the image of a send's user, when the caller does not know the id.
 func (d *importDecoder) image() (capping.UserID, error) {
 	field := d.path("image")
 	if d.bounds.Scheme == nil {
@@ -328,7 +329,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a string. An empty field stands for the path of the named member in the current send.
+// plain decodes a JSON string. If the argument field is empty, errors name the path of the argument name in the current
+// send.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)
@@ -384,8 +386,9 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	return instant, nil
 }
 
-// looksRFC3339 checks, faster than the regular expression rfc3339, a text that the time package has accepted.
-// looksRFC3339 requires that all numbers have all their digits and that a point comes before the fraction.
+// looksRFC3339 checks the form of a text that package time has accepted as a time. It is faster than the regular
+// expression rfc3339. looksRFC3339 requires two digits for each number, four digits for the year, and a point before
+// the fraction.
 func looksRFC3339(text []byte) bool {
 	const form = "2006-01-02T15:04:05"
 	if len(text) < len(form)+1 {

@@ -16,9 +16,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Changeable returns nil if calls may change the set: it must be a set of the generation in use, or the rules must
-// name it live. Sets of time zones and segments belong to the builds alone. A nil snapshot has no sets. The error names
-// only sets that the caller may see.
+// Changeable returns nil if API calls may change the set. The set must exist in the generation in use, or the rules
+// must declare it live. Only builds change segments and the sets of time zones. A nil snapshot contains no sets. The
+// error text lists only sets that the caller may see.
 func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
 	generation := "no generation is loaded"
@@ -52,10 +52,11 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(se
 		namesText(slices.Compact(known)))
 }
 
-// mostNames is the largest number of sets that an error lists.
+// mostNames is the maximum number of sets that an error text lists.
 const mostNames = 10
 
-// namesText lists the names of sets, or of the first ones when there are many.
+// namesText lists the names of sets. If there are too many names, namesText lists the first names and the number of
+// other sets.
 func namesText(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -66,7 +67,8 @@ func namesText(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// BuiltAsOf returns the instant up to which the build of a set contains changes; 0 when the build does not say so.
+// BuiltAsOf returns the time up to which the build of a set contains all changes, or 0 if the build does not contain
+// this time.
 func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	if s == nil || s.AsOf(set).IsZero() {
 		return 0
@@ -74,8 +76,8 @@ func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	return max(0, capping.InstantOf(s.AsOf(set)))
 }
 
-// SetList describes the sets of a generation and the sets that the rules name live. A nil snapshot has no sets, and
-// nil lists have no changes: the store keeps none.
+// SetList describes the sets of a generation, and the sets that the rules declare live. A nil snapshot contains no
+// sets. Nil lists mean that the store does not support live changes.
 func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *capping.Policy) *api.Sets {
 	told := &api.Sets{Sets: []api.SetInfo{}}
 	add := func(info api.SetInfo) {
@@ -106,7 +108,7 @@ func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *
 	return told
 }
 
-// addLive adds the live changes to the sets that calls may change.
+// addLive adds the numbers of live changes to the sets that API calls may change.
 func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *live.Lists) {
 	sizes := map[string]live.Size{}
 	if lists != nil {
@@ -124,7 +126,8 @@ func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *
 	}
 }
 
-// LiveSizes returns the numbers of changes that decide against the builds of a generation, and of those that do not.
+// LiveSizes returns for each set the number of changes that override the build of the generation, and the number of
+// superseded changes.
 func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
 	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }
@@ -136,8 +139,9 @@ func timeOf(at capping.Instant) *time.Time {
 	return pointerTo(at.Time())
 }
 
-// MembersPage converts a page of live changes to the API's form. The page has one change more than it shows when a
-// further page follows. The build of the set contains the changes up to asOf.
+// MembersPage converts a page of live changes to the type of package api. If a further page follows, the argument
+// changes has one element more than the page. The argument asOf is the time up to which the build of the set contains
+// all changes.
 func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant, anonymous string) *api.SetMembers {
 	told := &api.SetMembers{Set: set, Changes: []api.MemberChange{}}
 	if len(changes) > n {
@@ -153,8 +157,8 @@ func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant,
 	return told
 }
 
-// MembersPageOfIDs is MembersPage for users whose ids have the scheme and are not dense. The snapshot leads back to the
-// ids; a nil snapshot leads to none.
+// MembersPageOfIDs does the same as MembersPage, for user ids that are not dense. The snapshot converts images to ids.
+// A nil snapshot finds no ids.
 func MembersPageOfIDs(
 	set string, changes []live.Change, n int, asOf capping.Instant, anonymous string, scheme *ids.Scheme,
 	s *segments.Snapshot,
@@ -181,7 +185,7 @@ func MembersPageOfIDs(
 	return told
 }
 
-// namesOf returns the canonical ids of users, or "" for a user whose id the snapshot does not contain.
+// namesOf returns the canonical ids of users. The result is "" for a user whose id the snapshot does not contain.
 func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) []string {
 	names, numbers := make([]string, len(users)), make([]uint32, len(users))
 	if s != nil {
@@ -203,7 +207,7 @@ func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) [
 	return names
 }
 
-// imageText returns the text of an image: 16 hexadecimal digits.
+// imageText returns the text of an image, which is 16 hexadecimal digits.
 func imageText(image capping.UserID) string { return ids.ImageText(uint64(image)) }
 
 // parseImage parses the text of an image.
@@ -212,7 +216,7 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), ok
 }
 
-// LiveMemberships lists the changes of a user that decide about sets, in the order of the names of the sets.
+// LiveMemberships lists the live changes that determine whether a user is in a set, in the order of the set names.
 func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change,
 	anonymous string) (list []api.LiveMembership) {
 	for _, set := range slices.Sorted(maps.Keys(changes)) {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// SegmentName returns the name of a segment in the form that callers see.
+// SegmentName returns the name of a segment as responses show the name.
 func SegmentName(segment string) string {
 	return cmp.Or(segment, api.NoSegment)
 }
@@ -17,7 +17,7 @@ func SegmentName(segment string) string {
 // Counts holds the number of users for each outcome.
 type Counts struct {
 	Requested   int
-	Allowed     int // Replayed included
+	Allowed     int // includes Replayed
 	Replayed    int
 	Denied      int
 	Unavailable int
@@ -33,29 +33,30 @@ func (c *Counts) add(more *Counts) {
 
 // denialCount counts the users of one segment that one rule denied.
 type denialCount struct {
-	limit string // in the form that callers see; "": it denied nobody
-	set   string // the set that suppresses
+	limit string // name in responses; "": the rule denied nobody
+	set   string // name of the set that suppresses the users
 	users int
 }
 
 // reasons is the number of values of capping.Reason.
 const reasons = int(capping.ByQuiet) + 1
 
-// denialCounts holds counts of denials by reason, and within a reason by rule, suppression or quiet hours.
+// denialCounts holds the numbers of denied users. The first index is the reason, and the second index is the limit, the
+// suppression or the quiet hours.
 type denialCounts [reasons][]denialCount
 
 // shadowCount counts the users of one segment that one shadow limit would have denied.
 type shadowCount struct {
-	limit string // "": it would have denied nobody
+	limit string // "": the limit would have denied nobody
 	users int
 }
 
-// Summary counts a call's decisions.
+// Summary holds the counts of the decisions of a call.
 type Summary struct {
-	Counts                  // counts of all segments
+	Counts                  // over all segments
 	byCode  []Counts        // by segment code
 	denials []denialCounts  // by segment code
-	shadows [][]shadowCount // by segment code and rule; nil: there are none
+	shadows [][]shadowCount // by segment code and rule; nil: no shadow denials
 }
 
 // Summarize counts the decisions in one pass.
@@ -91,7 +92,7 @@ func Summarize(d *capping.Decisions) *Summary {
 	return s
 }
 
-// deny counts the first user that a rule denies.
+// deny counts the first user of a segment whom a rule denies.
 func (s *Summary) deny(d *capping.Decisions, i int) {
 	v := &d.Verdicts[i]
 	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
@@ -116,7 +117,8 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls yield once for each outcome with its number of users. Replayed users are not counted again as allowed.
+// Each calls yield once for each outcome, with the number of users. Replayed users are not included in the number of
+// allowed users.
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
 	yield(capping.Replayed.String(), c.Replayed)
@@ -124,9 +126,8 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Unavailable.String(), c.Unavailable)
 }
 
-// EachSegment calls yield with the number of users for each outcome of each segment. Denied users are split by the
-// name of their limit, which is "" for other outcomes. The names argument holds the names of the rules that occur in
-// the decisions.
+// EachSegment calls yield with the number of users for each outcome of each segment. Denied users are also split by the
+// name of the limit. For other outcomes this name is "". The names argument holds the segment names of the decisions.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
@@ -160,7 +161,7 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 }
 
 // EachShadow calls yield with the number of users that each shadow limit would have denied, by segment. The names
-// argument holds the names of the rules that occur in the decisions.
+// argument holds the segment names of the decisions.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -181,7 +182,7 @@ type count struct {
 	users int
 }
 
-// byLimit returns the number of denied users by limit over all segments, sorted by name.
+// byLimit returns the number of denied users for each limit over all segments, sorted by the name of the limit.
 func (s *Summary) byLimit() []count {
 	users := map[string]int{}
 	s.eachDenial(func(limit string, n int) { users[limit] += n })
@@ -201,14 +202,14 @@ func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	}
 }
 
-// bySet returns the number of suppressed users by set, sorted by name.
+// bySet returns the number of suppressed users for each set, sorted by the name of the set.
 func (s *Summary) bySet() []count {
 	users := map[string]int{}
 	s.EachSet(func(set string, n int) { users[set] += n })
 	return sorted(users)
 }
 
-// byShadow returns the number of users that each shadow limit would have denied, sorted by name.
+// byShadow returns the number of users that each shadow limit would have denied, sorted by the name of the limit.
 func (s *Summary) byShadow() []count {
 	users := map[string]int{}
 	for _, rows := range s.shadows {
@@ -236,7 +237,7 @@ type segmentCount struct {
 	Counts
 }
 
-// bySegment returns the counts of the segments that had users in the call, in order of precedence. Users without a
+// bySegment returns the counts of all segments with users in the call, in the order of precedence. Users without a
 // segment come last.
 func (s *Summary) bySegment(names []string) []segmentCount {
 	var counts []segmentCount
@@ -259,9 +260,8 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	return append(counts, segmentCount{api.NoSegment, none})
 }
 
-// BySegment calls yield with the counts of each segment that had users in the call, in order of precedence. Users
-// without a segment come last with the name "". The names argument holds the names of the rules that occur in the
-// decisions.
+// BySegment calls yield with the counts of each segment with users in the call, in the order of precedence. Users
+// without a segment come last with the name "". The names argument holds the segment names of the decisions.
 func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
 	for i := range s.byCode {
 		code, segment := (i+1)%len(s.byCode), ""
@@ -274,7 +274,8 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls yield with the number of users that each shadow limit would have denied, sorted by name.
+// ByShadow calls yield with the number of users that each shadow limit would have denied, sorted by the name of the
+// limit.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)
@@ -286,8 +287,7 @@ func NewSummary() *api.Summary {
 	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
 }
 
-// SummaryOf converts a summary to the API's form. The names argument holds the names of the rules that occur in the
-// decisions.
+// SummaryOf converts a summary to the type of package api. The names argument holds the segment names of the decisions.
 func SummaryOf(s *Summary, names []string) *api.Summary {
 	answer := NewSummary()
 	answer.Requested, answer.Allowed = s.Requested, s.Allowed
@@ -302,7 +302,7 @@ func SummaryOf(s *Summary, names []string) *api.Summary {
 	return answer
 }
 
-// countsOf returns a map of counts by name, or nil when there are none.
+// countsOf converts a list of counts to a map by name. For an empty list, countsOf returns nil.
 func countsOf(counts []count) (answer map[string]int) {
 	for _, c := range counts {
 		if answer == nil {

@@ -8,22 +8,23 @@ import (
 	"capper/client/api"
 )
 
-// These constants bound the evaluation of audiences. Each evaluation uses all cores, so more at a time would not be
-// faster.
+// These constants limit the concurrent and the waiting evaluations of audience expressions. Each evaluation uses all
+// cores, so more concurrent evaluations would not be faster.
 const (
 	atOnce     = 2
-	maxWaiting = 64 // waiting calls of one holder
+	maxWaiting = 64 // maximum number of waiting calls of one holder
 )
 
-// turns limits the number of concurrent evaluations. Waiting holders take turns.
+// turns limits the number of concurrent evaluations of audience expressions. The clients of waiting calls take turns.
 type turns struct {
 	mu      sync.Mutex
 	working int
-	waiting map[string][]chan struct{} // by holder, first come, first served; a closed channel has its turn
-	order   []string                   // holders that wait, in their order
+	waiting map[string][]chan struct{} // queue of each holder; a closed channel may start
+	order   []string                   // waiting holders, in the order of their turns
 }
 
-// take waits for a turn until ctx ends. The returned function ends the turn.
+// take waits until the holder may start an evaluation, or until ctx ends. The caller calls the returned function at the
+// end of the evaluation.
 func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
 	turn, err := t.queue(holder)
 	if err != nil {
@@ -36,13 +37,13 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.leave(holder, turn) { // the turn came at the last moment
+	if !t.leave(holder, turn) { // the turn came while ctx ended
 		t.pass()
 	}
 	return nil, ctx.Err()
 }
 
-// queue starts to wait for a turn. When a turn is free, the returned channel is ready at once.
+// queue adds a call to the queue of its holder. If an evaluation may start now, the returned channel is already closed.
 func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +71,8 @@ func (t *turns) end() {
 	t.pass()
 }
 
-// pass gives a turn to the holder that has waited longest since its last turn. The caller holds t.mu.
+// pass lets the next holder start an evaluation. The next holder is the one that has waited longest since its last
+// evaluation. The caller of pass holds t.mu.
 func (t *turns) pass() {
 	if len(t.order) == 0 {
 		t.working--
@@ -87,7 +89,8 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave ends a wait, and returns false when the wait has already ended. The caller holds t.mu.
+// leave removes a call from the queue of its holder. It returns false when the call is no longer in the queue. The
+// caller of leave holds t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
 	if at < 0 {
@@ -100,7 +103,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 	return true
 }
 
-// late returns the failure of a call that got no turn, or did not finish, in time.
+// late returns the failure of a call whose evaluation did not start or did not finish in time.
 func late(err error) error {
 	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err

@@ -9,16 +9,16 @@ import (
 
 const millisPerHour = 60 * 60 * 1000
 
-// wave is the group of denied users who become eligible within the same hour.
+// wave is a group of denied users whose denials end within the same hour.
 type wave struct {
-	hour    int64           // since the instant 0
-	readyAt capping.Instant // when the last of the users is eligible
+	hour    int64           // hours since the instant 0
+	readyAt capping.Instant // time at which the denials of all users have ended
 	users   []capping.UserID
-	places  []int // in the request, of the users; nil: their ids are dense ids as numbers
+	places  []int // positions of users in the request; nil: dense ids as numbers
 }
 
-// wavesOf groups the denied users by the hour of their retry_at. Users whom waiting does not help are in no wave.
-// Each wave keeps the order of the request, and the waves ascend in time.
+// wavesOf groups the denied users by the hour of their retry_at. A user without a retry_at is in no wave. Each wave
+// keeps the order of the request, and the waves are in ascending order of time.
 func wavesOf(d *capping.Decisions, of []capping.UserID, listed bool) []*wave {
 	byHour := map[int64]*wave{}
 	last := &wave{hour: -1}

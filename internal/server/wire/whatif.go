@@ -14,12 +14,12 @@ import (
 // WhatIfRequest is a decoded POST /v1/whatif.
 type WhatIfRequest struct {
 	Changes      []whatif.Change
-	Since, Until string // "": not given
+	Since, Until string // "": not in the request
 	Generation   string
 	Campaigns    int
 }
 
-// DecodeWhatIf strictly decodes the body of POST /v1/whatif. Config checks the changes and times.
+// DecodeWhatIf strictly decodes the body of POST /v1/whatif. The method Config checks the changes and the times.
 func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
 	d := newDecoder(body, Bounds{})
 	r := &WhatIfRequest{Campaigns: api.WhatIfCampaigns}
@@ -49,7 +49,7 @@ func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
 	return r, err
 }
 
-// limitChanges decodes the array of changes.
+// limitChanges decodes the array of changed limits.
 func (d *decoder) limitChanges() (changes []whatif.Change, err error) {
 	const field = "limits"
 	if !d.accept('[') {
@@ -107,10 +107,11 @@ func (d *decoder) limitChange(field string) (change whatif.Change, err error) {
 	return change, nil
 }
 
-// Slack is the time by which the clock of a caller may be ahead.
+// Slack is the duration by which the clock of a caller may be ahead of the server's clock.
 const Slack = time.Minute
 
-// Config returns the settings of the replay. The policy is that in force, with the names of the published segments.
+// Config returns the settings of the replay. The argument policy is the current policy, and published lists the names
+// of the published segments.
 func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now time.Time) (cfg whatif.Config,
 	err error) {
 	if cfg.Generation = r.Generation; r.Generation != "" && !segments.IsGeneration(r.Generation) {
@@ -143,7 +144,7 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 	return cfg, err
 }
 
-// pastTime parses a time that may lie in the past. An absent time is the usual one.
+// pastTime parses a time, which may be in the past. If the text is empty, pastTime returns usual.
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
@@ -159,8 +160,8 @@ func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	return instant, nil
 }
 
-// Answer returns the answer to POST /v1/whatif: the result of a replay, with the campaigns that the request asked for.
-// A key with a namespace gets the campaigns of this namespace only.
+// Answer returns the response to POST /v1/whatif: the result of a replay, with as many campaigns as the request asks
+// for. A caller whose API key has a namespace gets the campaigns of this namespace only.
 func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) *api.WhatIf {
 	answer := &api.WhatIf{
 		Since: result.Since, Until: result.Until, ReplayedFrom: result.Warm, ConfigVersion: config,
@@ -188,7 +189,7 @@ func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) 
 	return answer
 }
 
-// othersName is the name of the row that sums all other campaigns.
+// othersName is the name of the row with the sum of all campaigns that the response does not list.
 const othersName = "others"
 
 // addRow adds the numbers of a row to a sum.
