@@ -20,7 +20,7 @@ const (
 	ScopeRead   Scope = "read"   // explain a user; limits and status; metrics on the public listener
 	ScopeAdmin  Scope = "admin"  // erase a user; profiles
 	ScopeLists  Scope = "lists"  // add users to sets, remove users from sets, and read these changes
-	ScopeExempt Scope = "exempt" // together with filter: calls with enforce false, which ignore limits and most suppressions
+	ScopeExempt Scope = "exempt" // with filter: enforce false, which ignores limits and most suppressions
 	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 
