@@ -14,7 +14,7 @@ import (
 	"capper/internal/server"
 )
 
-// newServer builds the API server from the parts that have been started.
+// newServer creates the API server from the components that earlier steps have started.
 func (s *Service) newServer(ctx context.Context) (err error) {
 	cfg := s.config.Server
 	s.audiences.take(s.config)
@@ -26,11 +26,11 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	s.reportLists()
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
 	s.pacers.Bound(pacing.NewRecords(s.kept, cfg.Bounds.PermitRecords, s.clock, s.logger))
-	_ = s.pacers.Records().Sync(ctx) // Sync logs an error, and another attempt follows each second
+	_ = s.pacers.Records().Sync(ctx) // Sync logs an error, and the service calls Sync again each second
 	if err := s.countAnswers(); err != nil {
 		return err
 	}
-	limiter, _ := capping.As[capping.RateLimiter](s.store) // nil: each process limits rates by itself
+	limiter, _ := capping.As[capping.RateLimiter](s.store) // nil: each process limits rates alone
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, IDs: s.ids(), Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(),
 		Records: s.records(), Pressure: s.pressure(), Replay: s.replays(),
@@ -46,10 +46,10 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	return err
 }
 
-// boundRecords keeps this instance's count of permit records up to date with the store until ctx ends.
+// boundRecords keeps this instance's count of the permit records in the store up to date, until ctx ends.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
-// endLeases gives back the permits of senders that no longer keep the leases of their requests, until ctx ends.
+// endLeases returns the permits of requests whose sender no longer renews the lease, until ctx ends.
 func (s *Service) endLeases(ctx context.Context) {
 	ticker := time.NewTicker(leasesEvery)
 	defer ticker.Stop()
@@ -74,12 +74,13 @@ func (s *Service) endLeases(ctx context.Context) {
 // leasesEvery is the time between two checks of the leases.
 const leasesEvery = time.Second
 
-// keepLists keeps the live changes of sets cheap until ctx ends.
+// keepLists merges and removes live changes of sets in the background until ctx ends, so that look-ups in these sets
+// stay fast.
 func (s *Service) keepLists(ctx context.Context) {
 	s.lists.tend(ctx, s.clock, func(err error) { s.logger.Warn("live changes of sets", "error", err) })
 }
 
-// countAnswers creates the counter of answers, for a store that keeps counts of messages.
+// countAnswers creates the counter of decisions for each message, if the store can keep such counts.
 func (s *Service) countAnswers() (err error) {
 	if store, ok := capping.As[messages.Store](s.store); ok {
 		s.answers, err = messages.NewCounter(store, s.logger, s.registry)
@@ -87,7 +88,7 @@ func (s *Service) countAnswers() (err error) {
 	return err
 }
 
-// flushAnswers writes the counts of answers to the store until ctx ends.
+// flushAnswers writes the counts of decisions for each message to the store, until ctx ends.
 func (s *Service) flushAnswers(ctx context.Context) {
 	if s.answers != nil {
 		s.answers.Run(ctx)

@@ -30,28 +30,30 @@ import (
 
 // Config holds the dependencies and settings of a service.
 type Config struct {
-	// Watcher holds the configuration and detects its changes. Required.
+	// Watcher holds the current configuration and detects changes of the configuration file. Required.
 	Watcher *config.Watcher
-	// Log receives the log lines in the configured format and level. Nil: log lines are discarded.
+	// Log receives the log lines in the configured format, from the configured level on. A nil Log discards log lines.
 	Log io.Writer
-	// Clock is the clock for decisions and for all shown times. Nil: time.Now.
+	// Clock is the clock for decisions and for all shown times. A nil Clock means time.Now.
 	Clock func() time.Time
-	// Reload checks the configuration file at each signal and logs the result. Nil: no such requests.
+	// At each signal from Reload, the service reads the configuration file again and logs the result. A nil Reload
+	// never sends a signal.
 	Reload <-chan os.Signal
-	// NotifySocket is the service manager's socket, from the variable Socket. "": there is no service manager.
+	// NotifySocket is the socket of the service manager, which the environment variable Socket contains. "" means that
+	// there is no service manager.
 	NotifySocket string
 
 	wrapStore func(capping.Store) capping.Store // for tests
 }
 
-// Service is a running capper. A Service is safe for concurrent use.
+// Service is a running capper service. A Service is safe for concurrent use.
 type Service struct {
-	config    *config.Config // configuration of the start; watcher holds the current one
+	config    *config.Config // configuration at the start; watcher holds the current configuration
 	watcher   *config.Watcher
 	clock     func() time.Time
 	logger    *slog.Logger
 	level     *level          // level of the logger
-	tracer    *trace.Exporter // nil: nothing is traced
+	tracer    *trace.Exporter // nil: tracing is disabled
 	registry  *prometheus.Registry
 	reloads   *prometheus.CounterVec
 	wrapStore func(capping.Store) capping.Store
@@ -62,24 +64,24 @@ type Service struct {
 	source    objects.Source // location of the segments
 	history   *publish.History
 	store     capping.Store
-	permits   pacing.Store       // the same store
-	kept      pacing.RecordStore // the same store
-	journal   *journal.Journal   // nil: nothing is recorded
-	recorded  *archive.Archive   // location to which journal writes; nil without a journal
+	permits   pacing.Store       // the same store as in the field store
+	kept      pacing.RecordStore // the same store as in the field store
+	journal   *journal.Journal   // nil: no audit is configured
+	recorded  *archive.Archive   // audit to which journal writes; nil without a journal
 	capper    *capping.Capper
-	answers   *messages.Counter // nil: the store keeps no counts
+	answers   *messages.Counter // nil: the store keeps no counts of messages
 	pacers    *pacing.Pacers
 	api       *server.Server
 	endpoints []*endpoint
 	calls     calls
-	failed    chan error // receives the error of a listener that ended by itself
+	failed    chan error // receives the error of a listener that failed
 
 	shortened    shortened
 	unsuppressed unsuppressed
 	audiences    audiences
 	lists        *lists
-	silences     atomic.Pointer[[]string] // days without an open minute under the current policy
-	recent       *console.Series          // for the console
+	silences     atomic.Pointer[[]string] // days on which the current policy's quiet hours forbid every minute
+	recent       *console.Series          // counts for pages of the console
 	policies     console.Policies
 
 	done     stack
@@ -87,7 +89,8 @@ type Service struct {
 	stopErr  error
 }
 
-// Run runs the service until ctx ends or a part of the service fails. Run returns when everything has stopped.
+// Run runs the service until ctx ends or a component of the service fails. Run returns after all components have
+// stopped.
 func Run(ctx context.Context, cfg Config) error {
 	s, err := Start(ctx, cfg)
 	if err != nil {
@@ -101,8 +104,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-// Start starts a service and returns when the service is ready for calls. When a step fails or ctx ends early, Start
-// stops the started parts again.
+// Start starts a service and returns when the service is ready for calls. If a step fails or ctx ends during the start,
+// Start stops the components that it has started.
 func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Watcher == nil {
 		return nil, errors.New("app: Config.Watcher must be set")
@@ -137,19 +140,20 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 // Addr returns the address of the API's listener.
 func (s *Service) Addr() net.Addr { return s.endpoints[0].listener.Addr() }
 
-// Failed returns a channel with the error of a listener that ended by itself. The service is then unusable, and the
-// caller must stop it.
+// Failed returns a channel that receives the error of a listener that failed. After such an error the service is
+// unusable, and the caller must stop it.
 func (s *Service) Failed() <-chan error { return s.failed }
 
-// Stop completes the running calls and stops the service in named steps with time limits. The error lists the failed
-// steps and the work that still runs. Later calls of Stop wait for the first one and return the same error.
+// Stop finishes the running calls and then stops the service, in named steps with time limits. The returned error lists
+// the failed steps and the steps that are still running. A later call of Stop waits for the first call and returns the
+// same error.
 func (s *Service) Stop() error {
 	s.stopping.Do(func() { s.stopErr = s.done.stop() })
 	return s.stopErr
 }
 
-// These time limits of the steps are generous. The limits only ensure that no start and no stop hangs forever without
-// an error.
+// These constants are generous time limits of the steps. The limits only ensure that a start or stop returns an error
+// instead of hanging forever.
 const (
 	loadTimeout     = 10 * time.Minute // for 135 MB over a slow connection
 	openTimeout     = 10 * time.Minute // for a recovery after a crash
@@ -157,12 +161,12 @@ const (
 	buildTimeout    = 10 * time.Second
 	listenTimeout   = 10 * time.Second
 	endTimeout      = 10 * time.Second // for background work
-	auditTimeout    = 10 * time.Second // records not uploaded by then are uploaded after the next start
-	traceTimeout    = 5 * time.Second  // spans that the collector has not accepted by then are lost
+	auditTimeout    = 10 * time.Second // the next start uploads the remaining records
+	traceTimeout    = 5 * time.Second  // the remaining spans are lost
 	closeTimeout    = time.Minute
 )
 
-// steps returns the steps of a start in order, each with the action that undoes it.
+// steps returns the steps of a start in order, each with an action to start and an action to stop.
 func (s *Service) steps() []step {
 	cfg := s.config
 	var refreshing, watching, counting, bounding, remembering, listing, leasing background
@@ -200,15 +204,15 @@ func (s *Service) steps() []step {
 	}
 }
 
-// The service needs this memory in addition to its configured bounds: for the program itself, for each user being
-// decided, and for the embedded store beyond its cache (docs/operating.md, Memory).
+// These constants are the memory in bytes that the service needs in addition to its configured bounds. They cover the
+// program itself, each user in a running call, and the embedded store without its cache (docs/operating.md, Memory).
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64
 	memoryOfStore   = 200 << 20
 )
 
-// configuredMemory returns a metric of the maximum memory that the configuration allows the service to use.
+// configuredMemory returns a metric of the memory that the service may use under the given configuration.
 func configuredMemory(cfg *config.Config) prometheus.Collector {
 	bounds := cfg.Server.Bounds.WithDefaults()
 	bytes := 2*(bounds.InFlightBytes+bounds.AnswerBytes) + memoryOfUser*int64(bounds.InFlightUsers) + memoryOfProgram

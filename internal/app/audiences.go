@@ -8,13 +8,14 @@ import (
 	"capper/internal/config"
 )
 
-// audiences keeps the named expressions of each configuration together with its policy, because a reload changes
-// both. A call that uses an older policy thus gets the matching expressions. The zero value has no expressions.
+// audiences holds the named audience expressions of the latest two configurations, each with its policy. A call that
+// still uses the previous policy therefore gets the expressions of the previous configuration. The zero value contains
+// no expressions.
 type audiences struct {
-	latest atomic.Pointer[[2]*config.Config] // the newest configuration and the previous one; nil: there is none
+	latest atomic.Pointer[[2]*config.Config] // newest and previous configuration; nil: no configuration yet
 }
 
-// take records a configuration whose policy is applied next. Only one goroutine at a time may call take.
+// take stores a configuration, whose policy the service applies next. Only one goroutine at a time may call take.
 func (a *audiences) take(cfg *config.Config) {
 	next := [2]*config.Config{cfg, cfg}
 	if before := a.latest.Load(); before != nil {
@@ -23,7 +24,7 @@ func (a *audiences) take(cfg *config.Config) {
 	a.latest.Store(&next)
 }
 
-// of returns the expressions that belong to the current policy, or to a recent one.
+// of returns the named expressions that belong to the given policy, which is the current or a recent policy.
 func (a *audiences) of(policy *capping.Policy) *audience.Named {
 	latest := a.latest.Load()
 	if latest[1].Policy == policy {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// beginAudit starts to record calls, if the configuration enables the audit.
+// beginAudit opens the audit, if the configuration enables the audit.
 func (s *Service) beginAudit(ctx context.Context) (err error) {
 	cfg := s.config.Audit
 	if cfg.To == "" {
@@ -35,7 +35,7 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	return nil
 }
 
-// grants reads the sends of all instances from the audit, including the latest sends of this instance.
+// grants reads the audit of all instances, including the latest records of this instance.
 type grants struct {
 	*archive.Archive
 	journal *journal.Journal
@@ -44,7 +44,7 @@ type grants struct {
 // Flush implements server.Audit.
 func (g grants) Flush(ctx context.Context) error { return g.journal.Flush(ctx) }
 
-// auditOfMessages returns the audit for releases of whole messages, or nil without an audit.
+// auditOfMessages returns the audit for calls that release whole messages, or nil if no audit is configured.
 func (s *Service) auditOfMessages() server.Audit {
 	if s.journal == nil {
 		return nil
@@ -52,9 +52,9 @@ func (s *Service) auditOfMessages() server.Audit {
 	return grants{s.recorded, s.journal}
 }
 
-// recordedPolicies returns, for the console, the policies of the decisions in the last month, each with the time of
-// the first audit file that names it. Versions that are missing from the audit's location and damaged files are left
-// out; the command capper audit verify reports them.
+// recordedPolicies returns the policies of the decisions in the last month, for the console. Each policy has the time
+// of the first audit file that names the policy. It leaves out damaged files and policies that the audit lacks. The
+// command capper audit verify reports such files.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})
@@ -82,7 +82,7 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Vers
 	return versions, nil
 }
 
-// records returns the reader of earlier decisions, or nil when nothing is recorded.
+// records returns a reader of earlier decisions, or nil if no audit is configured.
 func (s *Service) records() server.AuditRecords {
 	if s.journal == nil {
 		return nil
@@ -95,8 +95,8 @@ func (s *Service) archive() *archive.Archive {
 	return archive.New(s.journal.Source(), config.ParsePolicy).Of(audit.IDsOf(s.ids()))
 }
 
-// endAudit writes the last records. The wait of this step is shorter than the step's time limit, so that an unreachable
-// location does not delay the stop.
+// endAudit writes the last audit records. endAudit waits only half of the step's time limit, so that an unreachable
+// location does not delay the stop for long.
 func (s *Service) endAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout/2)
 	defer cancel()

@@ -6,20 +6,21 @@ import (
 	"sync"
 )
 
-// calls counts the running handlers. An http.Server does not wait for handlers whose connections it has closed, but
-// these handlers may still use the store.
+// calls counts the HTTP handlers that are running. An http.Server does not wait for a handler whose connection it has
+// closed, but the handler may still use the store.
 type calls struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed when no call runs and no call may start
+	idle   chan struct{} // closed when no call runs and new calls are refused
 }
 
-// counted returns a handler that counts the calls of h. After end, the handler refuses calls.
+// counted returns a handler that calls h and counts the running calls. After end was called, the returned handler
+// aborts all requests.
 func (c *calls) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.enter() {
-			panic(http.ErrAbortHandler) // the connection is closed, or will be soon
+			panic(http.ErrAbortHandler) // the connection is already closed, or will be closed soon
 		}
 		defer c.leave()
 		h.ServeHTTP(w, r)
@@ -45,7 +46,7 @@ func (c *calls) leave() {
 	}
 }
 
-// end refuses new calls and waits for the running ones. The error is errRunning when ctx ends first.
+// end makes the handlers refuse new calls, and waits for the running calls. If ctx ends first, end returns errRunning.
 func (c *calls) end(ctx context.Context) error {
 	c.mu.Lock()
 	if !c.closed {

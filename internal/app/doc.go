@@ -1,8 +1,9 @@
-// Package app is the service that `capper serve` runs. It opens the parts that the configuration names, connects
-// them, and starts and stops them.
+// Package app implements the service that `capper serve` runs. It opens the components that the configuration names,
+// connects the components, and starts and stops them.
 //
-// Start and stop consist of steps (see Service.steps). Each step has a time limit and a name, which logs and errors
-// show. The steps start in order. When one fails, the earlier ones are undone. A stop undoes them in reverse order:
+// A start and a stop consist of steps (see Service.steps). Each step has a time limit, and a name for logs and errors.
+// A start executes the steps in order. When a step fails, the start undoes the earlier steps. A stop undoes all steps
+// in reverse order. These are the main steps, each with the action that undoes it:
 //
 //	load segments           –
 //	open the store          close the store
@@ -14,9 +15,9 @@
 //	listen                  drain the calls
 //	ask for calls           ask for no more calls
 //
-// When a drain exceeds its time limit, it closes the connections. It then waits until the calls have returned from
-// the store, which happens at the latest at their own time limit. The store is closed only after all its users have
-// ended. When a step that uses the store could not end, the store stays open until the process ends, and the log says
-// so. Closing the store during a call could cause a panic, or answers from files that another process has opened
-// since.
+// When the step "drain the calls" exceeds its time limit, it closes the connections. The step then waits until all
+// calls have returned from the store. This happens at the latest when the calls reach their own time limit. The step
+// "close the store" comes after all users of the store have ended. If a step that uses the store does not end in time,
+// the store stays open until the process ends. A log line then reports the step. Closing the store during a call could
+// cause a panic, or reads from files that another process has opened since then.
 package app

@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// endpoint is a listener with its handler.
+// endpoint is a network listener with its HTTP handler.
 type endpoint struct {
 	what     string
 	handler  http.Handler
@@ -25,7 +25,7 @@ type endpoint struct {
 	serving  sync.WaitGroup
 }
 
-// listen opens every listener before any of them serves, so that a wrong address fails the whole start.
+// listen opens all listeners before any listener accepts requests, so that the start fails if one address is wrong.
 func (s *Service) listen(context.Context) (err error) {
 	cfg := s.config.Server
 	var secure *tls.Config
@@ -58,7 +58,7 @@ func (s *Service) listen(context.Context) (err error) {
 	return nil
 }
 
-// open opens one listener.
+// open opens the listener for an address.
 func (s *Service) open(address string) (net.Listener, error) {
 	listener, err := s.api.Listen(address)
 	if errors.Is(err, fs.ErrPermission) {
@@ -68,7 +68,8 @@ func (s *Service) open(address string) (net.Listener, error) {
 	return listener, err
 }
 
-// console returns a function that adds the console to the calls of a listener, unless the console is disabled.
+// console returns a function that adds the console to the handler of a listener. If the console is disabled, the
+// function returns the handler unchanged.
 func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	if !s.config.Console {
 		return func(calls http.Handler) http.Handler { return calls }, nil
@@ -81,7 +82,7 @@ func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	return func(calls http.Handler) http.Handler { return s.api.Beside(calls, console.Path, pages) }, err
 }
 
-// keepRecent records counts and policies for the console until ctx ends.
+// keepRecent records recent counts and the policies for the console, until ctx ends.
 func (s *Service) keepRecent(ctx context.Context) {
 	if !s.config.Console {
 		return
@@ -105,15 +106,15 @@ func (s *Service) serve(e *endpoint, secure *tls.Config) {
 	s.logger.Info("listening", "what", e.what, "address", e.listener.Addr().String())
 }
 
-// askForCalls makes the service ready.
+// askForCalls makes /readyz report "ready", and notifies the service manager.
 func (s *Service) askForCalls(context.Context) error {
 	s.api.SetReady(true)
 	s.notify(ready)
 	return nil
 }
 
-// askForNoMore makes the service not ready, and waits until a load balancer has noticed it. The service still answers
-// calls during this time.
+// askForNoMore makes /readyz report "not ready", and waits for StopDelay, so that load balancers can notice the change.
+// The service still answers calls during this wait.
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
@@ -123,14 +124,14 @@ func (s *Service) askForNoMore(context.Context) error {
 	return nil
 }
 
-// longestCall returns the longest time that a call may wait for its turn and then use the store.
+// longestCall returns the longest time that a call may wait in a queue and then use the store.
 func (s *Service) longestCall() time.Duration {
 	b := s.config.Server.Bounds
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout
 }
 
-// drain refuses new requests and completes the running ones. Requests that exceed the time limit lose their
-// connections. drain then waits until all calls have returned from the store.
+// drain refuses new requests and waits for the running requests. drain closes the connections of requests that exceed
+// the time limit. It then waits until all calls have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)
@@ -141,14 +142,14 @@ func (s *Service) drain(ctx context.Context) error {
 	}
 	late := named("requests were still in progress after "+timeout.String(), errors.Join(errs...))
 	for _, e := range s.endpoints {
-		_ = e.server.Close() // Shutdown has returned the error
+		_ = e.server.Close() // Shutdown has already returned the error
 		e.serving.Wait()
 	}
 	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))
 }
 
-// MissingFiles returns an error for each file that the configuration names and this machine cannot read. The
-// configuration may be meant for another machine.
+// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. These
+// errors are expected when the configuration is for another machine.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {
 		if _, err := gate.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {

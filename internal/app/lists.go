@@ -16,15 +16,15 @@ import (
 	"capper/internal/segments"
 )
 
-// oldList is the age from which a suppressed set without a max_age is reported as a problem. Mailbox providers
-// require that an unsubscribe takes effect within two days.
+// oldList is the age from which the status reports a suppressed set without max_age as a problem. The value is two
+// days, because mailbox providers require that an unsubscribe takes effect within two days.
 const oldList = 48 * time.Hour
 
-// guarded returns the losses that make a generation unusable under the current policy.
+// guarded returns the losses of users in a set for which the service rejects a generation under the current policy.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
-// listProblems describes suppressed sets that suppress fewer users than intended, or soon may, and guarded sets whose
-// losses were not compared.
+// listProblems describes suppressed sets that contain fewer users than intended, or soon may. It also describes guarded
+// sets whose losses were not compared.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()
 	now := s.clock()
@@ -57,15 +57,15 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	return list
 }
 
-// LookAtLists warns of suppressed sets that are empty or that may lose users. LookAtLists checks only a segments
-// source that is a readable directory.
+// LookAtLists returns warnings about suppressed sets that are empty or that may lose users. LookAtLists returns nil
+// unless the location of the segments is a readable directory.
 func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	if objects.IsURL(cfg.Segments.Source) {
 		return nil
 	}
 	m, err := segments.ReadLiveManifest(ctx, objects.NewDirectory(cfg.Segments.Source))
 	if err != nil {
-		return nil // the doctor command reports the reason
+		return nil // the command capper doctor reports the reason
 	}
 	return config.LooseLists(cfg.Policy, m)
 }
@@ -80,7 +80,7 @@ func suppression(policy *capping.Policy, set string) *capping.Suppression {
 	return nil
 }
 
-// ageText formats an age for people: "51h0m0s" becomes "51h".
+// ageText formats an age for people, for example "51h" instead of "51h0m0s".
 func ageText(age time.Duration) string {
 	if age < time.Hour {
 		return age.Round(time.Second).String()
@@ -88,7 +88,7 @@ func ageText(age time.Duration) string {
 	return capping.Span(age.Round(time.Hour))
 }
 
-// reportLists logs the age of the lists when a start uses the cache.
+// reportLists logs the ages of suppressed sets when the service starts with segments from its cache.
 func (s *Service) reportLists() {
 	if s.segments.Status().Origin != segments.OriginCache {
 		return
@@ -104,7 +104,7 @@ func (s *Service) reportLists() {
 	}
 }
 
-// guardedStatus fills in the state of guarded sets and of users' time zones.
+// guardedStatus adds the state of guarded sets and of users' time zones to the status.
 func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status) {
 	policy, now := s.needs(), s.clock()
 	old := policy.TooOld(s.lists.use(), now)
@@ -129,8 +129,8 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 	}
 }
 
-// lostZones returns an error for time zones that a new policy needs, that an earlier generation had, and that the
-// current generation lacks. Without this check, the service would apply another time zone to these users.
+// lostZones returns an error if a new policy needs time zones of users, and the current generation lacks time zones
+// that an earlier generation had. Without this check, the service would apply another time zone to these users.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
@@ -142,7 +142,7 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
-// listAges is a metric collector for the maximum ages of suppressed sets and the sets that exceed them.
+// listAges is a metric collector. It reports the maximum ages of suppressed sets, and the sets that are older.
 type listAges struct {
 	of     *Service
 	most   *prometheus.Desc

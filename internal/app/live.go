@@ -16,44 +16,44 @@ import (
 	"capper/internal/server/wire"
 )
 
-// lists applies the live changes of sets to the generation in use.
+// lists combines the live changes of sets with the segments generation in use.
 type lists struct {
-	store     live.Store // nil: the store keeps no live changes
+	store     live.Store // nil: the store does not support live changes
 	refresher *segments.Refresher
 
 	declared atomic.Pointer[config.Config]
 	inUse    atomic.Pointer[generation]
 	mu       sync.Mutex // serializes changes of inUse
 
-	// seen holds the as-of instants of the generations that were in use during the last freeAfter, by set. Only free
-	// uses it.
+	// seen holds the as-of times of the generations that were in use during the last freeAfter. Only the method free
+	// uses seen.
 	seen []sighting
 }
 
-// sighting holds, by set, the as-of instants of a generation that was in use.
+// sighting holds the as-of times of a generation that was in use, by the name of the set.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
 }
 
-// generation adapts a generation of segments, with the live changes of its sets, to the interface of the capping
-// package. It is immutable. The audiences of a generation are those of its build, so that parts and pages of an
-// audience stay the same.
+// generation implements the interface capping.Live for a segments generation with the live changes of its sets. A
+// generation is immutable. Audience expressions read only the build of the generation, so that the parts and pages of
+// an audience stay consistent.
 type generation struct {
 	*segments.Snapshot
-	of    *segments.Refresher // knows the ages of the sets; nil: sets have no age
-	lists *lists              // nil: no live changes
+	of    *segments.Refresher // knows the age of each set; nil: sets have no age
+	lists *lists              // nil: the generation has no live changes
 
-	changed  uint64                // of live.Lists, when the views were taken
-	versions []string              // the versions of the changes that the views contain
-	views    map[string]*live.View // the sets with live changes
+	changed  uint64                // live.Lists.Changed when the views were created
+	versions []string              // versions of the changes that the views contain
+	views    map[string]*live.View // the sets that have live changes
 	behind   map[string]capping.Instant
 }
 
 var _ capping.Live = (*generation)(nil)
 
-// missed returns an error when a generation lacks live changes of a needed set that the store has removed, because a
-// newer generation contains them.
+// missed returns an error if the store has already removed live changes of a needed set, and the generation does not
+// contain these changes. The store removes changes that a newer generation contains.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -72,8 +72,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled returns the users whom calls added to a set after the time before and up to the time next. It returns none
-// before the store is open.
+// overruled returns the users whom a call added to a set, when this change overrides a build as of the time before, but
+// not a build as of the time next. Before the store is open, overruled returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil
@@ -81,7 +81,7 @@ func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
-// changes returns a number that grows with each change of a set by calls.
+// changes returns a counter that increases with each call that changes a set.
 func (l *lists) changes() uint64 {
 	if l.store == nil {
 		return 0
@@ -89,7 +89,7 @@ func (l *lists) changes() uint64 {
 	return l.store.Lists().Changed()
 }
 
-// instantOf is capping.InstantOf; the zero time is 0.
+// instantOf converts a time to an instant. The zero time becomes 0.
 func instantOf(at time.Time) capping.Instant {
 	if at.IsZero() {
 		return 0
@@ -97,25 +97,25 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns the live changes of a service with the configuration, which has neither store nor segments yet.
+// newLists returns the lists of a service with the given configuration. The store and the segments are added later.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)
 	return l
 }
 
-// take applies the rules for sets in a configuration.
+// take applies the configured rules for sets.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
-// isLive reports whether the configuration allows the set to exist without a build.
+// isLive reports whether the configuration allows the set to exist only in live changes.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
-// on returns a generation without live changes, to find out which sets it lacks.
+// on returns the generation without live changes, for finding out which sets it lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }
 
-// use returns the generation in use with every live change that this instance knows.
+// use returns the generation in use, with all live changes in the memory of this instance.
 func (l *lists) use() *generation {
 	snapshot, g := l.refresher.Current(), l.inUse.Load()
 	if g != nil && g.Snapshot == snapshot && !l.outdated(g) {
@@ -135,7 +135,8 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next returns the generation with the latest changes. It reuses the views of before, which may be nil.
+// next returns the generation of a snapshot with the latest live changes. It reuses the views of the generation before,
+// which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -151,7 +152,7 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 		g.views[set] = view(snapshot.Set(set), wire.BuiltAsOf(snapshot, set), earlier)
 	})
 	for set, upTo := range known.AllFreed() {
-		// The guard has compared a generation without the set with the one before.
+		// For a generation without the set, the guard has already compared the generation with the previous one.
 		if snapshot.Set(set) != nil && upTo+live.Margin > wire.BuiltAsOf(snapshot, set) {
 			g.behind[set] = upTo
 		}
@@ -161,12 +162,12 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// AsOf returns the time up to which a set's list of users is known to be correct.
+// AsOf returns the time up to which the set contains all changes.
 func (g *generation) AsOf(set string) time.Time {
 	switch {
 	case g.of == nil:
 		return g.CreatedAt()
-	case g.Snapshot.Set(set) == nil: // calls alone make the set, so it is never old
+	case g.Snapshot.Set(set) == nil: // only calls change this set, so the set is never old
 		return capping.Never.Time()
 	}
 	return g.of.AsOf(set)
@@ -205,16 +206,16 @@ func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping
 // Behind implements capping.Live.
 func (g *generation) Behind(set string) capping.Instant { return g.behind[set] }
 
-// Intervals of the work that keeps live changes cheap.
+// These constants are the intervals of the background work on live changes.
 const (
 	mergeEvery = time.Second
 	freeEvery  = 30 * time.Second
-	// freeAfter is the time for which the generations in use must have contained a change before it is removed: a
-	// publish that was wrong is usually rolled back by then.
+	// freeAfter is the time for which all generations in use must have contained a change before the store removes the
+	// change. Operators usually roll back a wrong build within this time.
 	freeAfter = 10 * time.Minute
 )
 
-// tend keeps live changes cheap until ctx ends.
+// tend merges and removes live changes until ctx ends, so that look-ups in sets stay fast.
 func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(error)) {
 	if l.store == nil {
 		return
@@ -238,7 +239,7 @@ func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(erro
 	}
 }
 
-// merge puts the changes since the last merge into the bitmaps.
+// merge adds the live changes since the last merge to the bitmaps of the sets.
 func (l *lists) merge() {
 	g, merged, work := l.use(), map[string]*live.View{}, false
 	for set, view := range g.views {
@@ -250,12 +251,12 @@ func (l *lists) merge() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.inUse.Load(); now.Snapshot == g.Snapshot { // a later change adds to the merged views
+	if now := l.inUse.Load(); now.Snapshot == g.Snapshot { // next adds later changes to the merged views
 		l.inUse.Store(l.next(g.Snapshot, &generation{views: merged}))
 	}
 }
 
-// announce reports to the other instances the as-of instants of the changed sets in the generation in use.
+// announce reports the as-of times of the sets with live changes, in the generation in use, to the other instances.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -264,7 +265,8 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes the changes that the generations in use of every instance contain, and have contained for freeAfter.
+// free removes live changes from the store. It removes the changes that the generations in use of all instances have
+// contained for freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
 	contained := l.contained(sizes, now)
@@ -287,8 +289,8 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns the earliest as-of instant of each set during the last freeAfter. It returns nil if its records do
-// not cover that time.
+// contained returns the earliest as-of time of each set among the generations in use during the last freeAfter. If seen
+// does not yet cover this period, contained returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {
@@ -311,7 +313,7 @@ func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.I
 	return least
 }
 
-// nearlyFull describes the sets whose number of live changes is close to the bound.
+// nearlyFull describes the sets whose number of live changes is near the configured maximum.
 func (l *lists) nearlyFull() (list []string) {
 	if l.store == nil {
 		return nil

@@ -24,7 +24,8 @@ func buildInfo() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// zoneRules returns a metric that is always 1 and whose label names the version of the time zone rules.
+// zoneRules returns a metric that is always 1 and whose label names the release of the time zone database in the
+// program.
 func zoneRules() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "capper_zone_rules_info",
@@ -33,7 +34,7 @@ func zoneRules() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// beginTracing starts to record spans, if the configuration enables tracing.
+// beginTracing opens the exporter of spans, if the configuration enables tracing.
 func (s *Service) beginTracing(ctx context.Context) (err error) {
 	if s.config.Tracing.Endpoint == "" {
 		return nil
@@ -45,7 +46,7 @@ func (s *Service) beginTracing(ctx context.Context) (err error) {
 	return err
 }
 
-// endTracing sends the last spans. A failure to send them does not make the stop fail.
+// endTracing sends the last spans. If sending fails, endTracing only logs a warning.
 func (s *Service) endTracing(ctx context.Context) error {
 	if s.tracer == nil {
 		return nil

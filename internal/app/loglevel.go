@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// level is the minimum level of logged messages, which a reload of the configuration can change. A level is safe for
-// concurrent use, and reading it costs next to nothing.
+// level is the minimum level of logged messages. A reload of the configuration can change the level. A level is safe
+// for concurrent use, and reading the level takes almost no time.
 type level struct{ now slog.LevelVar }
 
 var _ slog.Leveler = (*level)(nil)
 
-// New returns a level with the configured value.
+// New returns a level with the value from the configuration.
 func New(configured string) *level {
 	l := &level{}
 	l.Set(configured)
 	return l
 }
 
-// parse parses the name of a level.
+// parse parses the name of a log level.
 func parse(name string) (level slog.Level, err error) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if name == Name(level) {
@@ -29,7 +29,7 @@ func parse(name string) (level slog.Level, err error) {
 	return 0, fmt.Errorf("must be debug, info, warn or error, got %q", name)
 }
 
-// Name returns the level's name as the configuration writes it.
+// Name returns the name of a log level as the configuration spells it.
 func Name(level slog.Level) string { return strings.ToLower(level.String()) }
 
 // Level implements slog.Leveler.

@@ -16,9 +16,9 @@ import (
 type result int
 
 const (
-	resultOK      result = iota // every user was decided
-	resultPartial               // some were not
-	resultError                 // none was
+	resultOK      result = iota // all users were decided
+	resultPartial               // some users were not decided
+	resultError                 // no user was decided
 )
 
 var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
@@ -29,23 +29,23 @@ type callMetrics struct {
 	seconds prometheus.Observer
 }
 
-// measured is a store whose calls are counted and timed.
+// measured wraps a store, and counts and times the calls to it.
 type measured struct {
 	capping.Store
 	filter, release, erase, log, messages callMetrics
 }
 
-// measuredMerger is a measured store that can merge sends.
+// measuredMerger is a measured store that implements capping.Merger.
 type measuredMerger struct {
 	*measured
 	merger capping.Merger
 	merge  callMetrics
 }
 
-// Store returns a store whose calls are counted and timed in capper_store_calls_total and capper_store_call_seconds,
-// with its state in capper_store_state. These metrics are the same for every kind of store, and the argument kind is
-// their label. A metric that only one kind of store has is in the package of that store. Without a registerer, Store
-// returns the store unchanged.
+// Store wraps a store, and counts and times the calls to it in capper_store_calls_total and capper_store_call_seconds.
+// The metric capper_store_state reports the state of the store. All kinds of stores have these metrics. The argument
+// kind is the value of the label store. Metrics that only one kind of store has are defined in the package of that
+// store. If the registerer is nil, Store returns the store unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil
@@ -65,7 +65,7 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 	}
 	of := func(op string) (m callMetrics) {
 		for i, name := range resultNames {
-			m.results[i] = calls.WithLabelValues(kind, op, name) // alerts see the first error as a step from 0
+			m.results[i] = calls.WithLabelValues(kind, op, name) // alerts need the counter at 0
 		}
 		m.seconds = seconds.WithLabelValues(kind, op)
 		return m
@@ -89,8 +89,8 @@ func (m *callMetrics) observe(began time.Time, span trace.Span, r result) {
 	m.seconds.Observe(time.Since(began).Seconds())
 }
 
-// resultOf returns the result of a call that ended with err. The function decided reports whether at least one user
-// was decided despite the error.
+// resultOf returns the result of a store call that returned err. The function decided reports whether the store decided
+// at least one user in spite of an error.
 func resultOf(err error, decided func() bool) result {
 	switch {
 	case err == nil:

@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// Socket is the environment variable that names the service manager's socket.
+// Socket is the name of the environment variable with the socket of the service manager.
 const Socket = "NOTIFY_SOCKET"
 
-// A service sends these states to the service manager.
+// These constants are the states that a service sends to the service manager.
 const (
 	ready     = "READY=1"
 	reloading = "RELOADING=1"
 	stopping  = "STOPPING=1"
 )
 
-// notify sends states to the service manager's socket, as sd_notify(3) describes: one datagram of lines. The socket
-// is a path, or an abstract name that begins with @. For "", notify does nothing.
+// notify sends the states to the socket of the service manager, in one datagram with a line for each state (see
+// sd_notify(3)). The socket is a path, or an abstract name that begins with @. If the socket is "", notify does
+// nothing.
 func notify(socket string, states ...string) error {
 	if socket == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"capper/internal/server"
 )
 
-// pressure returns the function that counts messages per person from the audit, or nil without an audit.
+// pressure returns a function that counts messages per person from the audit, or nil if no audit is configured.
 func (s *Service) pressure() server.Pressure {
 	if s.journal == nil {
 		return nil

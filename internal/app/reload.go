@@ -12,7 +12,7 @@ import (
 	"capper/internal/server"
 )
 
-// reloadInterval is the interval at which the configuration file is checked for changes.
+// reloadInterval is the interval at which the service checks the configuration file for changes.
 const reloadInterval = time.Second
 
 func newReloads() *prometheus.CounterVec {
@@ -25,7 +25,7 @@ func newReloads() *prometheus.CounterVec {
 	return reloads
 }
 
-// refusedConfig returns a metric that shows whether the configuration file differs from the current configuration.
+// refusedConfig returns a metric that is 1 while the service rejects the changed configuration file, and otherwise 0.
 func (s *Service) refusedConfig() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_config_refused",
@@ -50,7 +50,7 @@ func (s *Service) watchConfig(ctx context.Context) {
 	}, s.asked, s.answerReload)
 }
 
-// answerReload logs the result of a requested reload when reportReload has not logged it.
+// answerReload logs the result of a requested reload, if reportReload has not logged the result.
 func (s *Service) answerReload(changed bool) {
 	status := s.watcher.Status()
 	switch {
@@ -65,7 +65,7 @@ func (s *Service) answerReload(changed bool) {
 	s.notify(reloading, ready)
 }
 
-// notify sends the state of the service to the service manager, if there is one.
+// notify sends states of the service to the service manager, if there is one.
 func (s *Service) notify(states ...string) {
 	for _, state := range states {
 		if err := notify(s.manager, state); err != nil {
@@ -74,10 +74,11 @@ func (s *Service) notify(states ...string) {
 	}
 }
 
-// reload applies a whole configuration, or refuses it and keeps the previous one.
+// reload applies a whole configuration. If a part is not acceptable, reload returns an error and keeps the previous
+// configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
-		return err // checked before the announcement, because reload is tried repeatedly
+		return err // before announce, because reload is tried repeatedly
 	}
 	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
 		return err
@@ -86,17 +87,17 @@ func (s *Service) reload(cfg *config.Config) error {
 		return err
 	}
 	if err := s.take(cfg); err != nil {
-		_ = s.announce(context.Background(), s.capper.Policy()) // the previous policy, which was accepted before
+		_ = s.announce(context.Background(), s.capper.Policy()) // announces the previous policy again
 		return err
 	}
 	return nil
 }
 
-// take applies a configuration that the other instances have received.
+// take applies a configuration after announce has sent its policy to the other instances.
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
-		return err // a new generation came into use meanwhile
+		return err // a new generation came into use after the check in reload
 	}
 	if err := s.lostZones(cfg.Policy, inForce); err != nil {
 		return err
@@ -109,16 +110,16 @@ func (s *Service) take(cfg *config.Config) error {
 	for _, lost := range s.unsuppressed.note(inForce, cfg.Policy, s.clock()) {
 		s.logger.Warn("a reload removed a suppression", "set", lost.Set, "now_sent", lost.Sends)
 	}
-	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, cfg.PolicyText) // before a record names it
+	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, cfg.PolicyText) // before a record uses this version
 	s.pacers.SetPolicy(cfg.Pacers)
 	s.lists.take(cfg)
-	s.audiences.take(cfg) // before a call takes the policy
+	s.audiences.take(cfg) // before a call uses the policy
 	s.capper.SetPolicy(cfg.Policy)
 	s.noteSilences(cfg.Policy)
 	return nil
 }
 
-// noteSilences computes the days on which quiet hours leave no minute for sends.
+// noteSilences computes the days on which quiet hours forbid sends in every minute.
 func (s *Service) noteSilences(p *capping.Policy) {
 	silences := config.Silences(p, s.clock())
 	s.silences.Store(&silences)
@@ -137,20 +138,22 @@ func (s *Service) reportReload(result string, err error) {
 	s.warnUnmatched(s.segments.Current())
 }
 
-// warn logs valid but probably unintended settings of a configuration.
+// warn logs settings of a configuration that are valid but probably unintended.
 func (s *Service) warn(cfg *config.Config) {
 	for _, warning := range slices.Concat(cfg.Warnings, *s.silences.Load()) {
 		s.logger.Warn("configuration", "warning", warning)
 	}
 }
 
-// announcer is a store that several instances share. Before an instance applies a policy, the announcer publishes it
-// to the other instances. An error gives the reason why the policy must not be applied.
+// announcer is a store that several instances of the service share. Before an instance applies a policy, it calls
+// Announce, which publishes the policy to the other instances. An error of Announce gives the reason why the instance
+// must not apply the policy.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announce publishes the policy to the instances that share the store.
+// announce publishes the policy to the other instances with the same store. For an embedded store, announce does
+// nothing.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// loadSegments loads the first generation.
+// loadSegments loads the first segments generation.
 func (s *Service) loadSegments(ctx context.Context) error {
 	cfg := s.config.Segments
 	source, err := objects.Open(ctx, cfg.Source, cfg.S3)
@@ -41,8 +41,8 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	return s.checkIDs()
 }
 
-// checkIDs returns an error if the ids of the first generation are not of the configured kind, or if a configured part
-// of the service does not take them. A Refresher rejects later generations of another kind.
+// checkIDs returns an error if the user ids of the first generation are not of the configured kind. The Refresher
+// rejects later generations with ids of another kind.
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
@@ -52,32 +52,32 @@ func (s *Service) checkIDs() error {
 	return nil
 }
 
-// ids returns the scheme of the users' ids, which never changes.
+// ids returns the scheme of the user ids, which never changes while the service runs.
 func (s *Service) ids() *ids.Scheme { return s.segments.Current().IDs() }
 
 // refreshSegments loads newly published generations until ctx ends.
 func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
 
-// reportSwap logs that a new generation is in use.
+// reportSwap logs that the service now uses a new generation.
 func (s *Service) reportSwap(next *segments.Snapshot) {
 	current, before := s.segments.Current(), ""
 	if current != nil {
 		before = current.Generation()
 	}
 	result := "accepted"
-	if len(s.needs().Missing(s.lists.on(next))) > 0 { // there was no previous generation
+	if len(s.needs().Missing(s.lists.on(next))) > 0 { // only if there was no previous generation
 		result = "incomplete"
 	}
 	server.AuditFile(s.logger, "refresh", result, "generation", next.Generation(), "before", before)
 	if s.needs().UsesZones() {
-		next.Zoneless() // computed now, so that no call waits for it
+		next.Zoneless() // computed now, so that no call has to wait
 	}
 	s.warnUnmatched(next)
 	s.reportMissing(current, next)
 }
 
-// warnUnmatched logs segments that are configured but not published, and published segments without configuration.
-// Both are allowed but probably unintended.
+// warnUnmatched logs segments with configured limits that are not published, and published segments without configured
+// limits. Such segments are allowed, but probably unintended.
 func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	if s.capper == nil {
 		return
@@ -87,7 +87,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	}
 }
 
-// problems describes unusual but allowed settings of the current limits.
+// problems describes settings of the current policy that are allowed but unusual.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
 	return slices.Concat(s.missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),

@@ -16,8 +16,8 @@ import (
 	"capper/internal/segments"
 )
 
-// require refuses a generation that lacks a set of the current policy. A message sent to a suppressed user cannot be
-// recalled.
+// require returns an error for a generation that lacks a set of the current policy. Without a suppressed set, the
+// service would allow sends to its users, and a sent message cannot be recalled.
 func (s *Service) require(m *segments.Manifest) error {
 	var missing []string
 	for _, name := range s.needs().Sets() {
@@ -32,7 +32,7 @@ func (s *Service) require(m *segments.Manifest) error {
 	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }
 
-// needs returns the current policy. Before the capper exists, it returns the policy that the capper will have.
+// needs returns the current policy. During the start, needs returns the policy of the configuration.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
 		return s.config.Policy
@@ -40,9 +40,9 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// lacks returns the sets that a new policy needs, the current policy does not need, and the generation lacks; nil
-// means none. A set that is already missing is no reason to refuse a reload, because the reload may solve the
-// problem.
+// lacks returns an error that lists sets which a new policy needs and the generation lacks. It leaves out sets that the
+// current policy already lacks; nil means that no set is listed. A set that the current policy already lacks is no
+// reason to reject a reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
@@ -60,7 +60,7 @@ func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	return fmt.Errorf("%w: %w", config.ErrNotYet, errors.Join(faults...))
 }
 
-// missingProblems describes the sets whose absence keeps the service from being ready, and suggests a remedy.
+// missingProblems describes the missing sets that keep the service from being ready.
 func (s *Service) missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	for _, name := range policy.Missing(s.lists.on(current)) {
 		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
@@ -69,7 +69,7 @@ func (s *Service) missingProblems(policy *capping.Policy, current *segments.Snap
 	return list
 }
 
-// keyOf returns the configuration key that names a set.
+// keyOf returns the configuration key that requires a set.
 func keyOf(policy *capping.Policy, set string) string {
 	for i := range policy.Quiet {
 		if slices.Contains(policy.Quiet[i].Sets, set) {
@@ -79,7 +79,7 @@ func keyOf(policy *capping.Policy, set string) string {
 	return "suppress." + set
 }
 
-// butSegment returns a hint when a segment has the name of the missing set.
+// butSegment returns a hint if a segment has the name of the missing set.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
 		return " (the name is a segment there, but a set is required)"
@@ -87,7 +87,7 @@ func butSegment(current *segments.Snapshot, name string) string {
 	return ""
 }
 
-// missingSets returns a metric of the number of sets that the service waits for.
+// missingSets returns a metric of the number of required sets that the service lacks.
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
@@ -97,9 +97,9 @@ func (s *Service) missingSets() prometheus.Collector {
 	})
 }
 
-// reportMissing logs that the service stops or resumes sends because of missing sets.
+// reportMissing logs when the service stops or resumes sends because of missing sets.
 func (s *Service) reportMissing(before, next *segments.Snapshot) {
-	if s.capper == nil { // this runs again after the capper exists
+	if s.capper == nil { // newServer calls this again when capper exists
 		return
 	}
 	policy := s.capper.Policy()
@@ -113,7 +113,7 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	}
 }
 
-// zoneless reports a policy that uses users' time zones when the generation has none.
+// zoneless describes a problem if the policy uses users' time zones and the generation contains none.
 func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
@@ -123,7 +123,8 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
-// unbound describes configured audiences with names that the generation lacks, or that are ambiguous in it.
+// unbound describes configured audience expressions with names that the generation lacks, or that are ambiguous in the
+// generation.
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)
 	for _, name := range named.Names() {

@@ -8,16 +8,16 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened records the last reload that shortened the period over which limits count. A reload that shortens windows
-// may be a mistake, and can be undone without harm while the older sends are kept.
+// shortened holds the last reload that shortened the longest window of the limits. Such a reload may be a mistake.
+// Operators can undo the reload without harm while the store keeps the older sends.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
 	from  time.Duration
-	until time.Time // when the stores drop the sends that only the earlier limits need
+	until time.Time // time at which the store removes sends that only the earlier limits need
 }
 
-// note compares the previous policy with the new one at a reload.
+// note compares the previous policy was with the new policy is, at a reload.
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)
 	last := s.last.Load()
@@ -26,8 +26,8 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// problems describes the shortened limits for the service's status. The list is empty when the limits are long enough
-// again, or when the store no longer keeps any of the older sends.
+// problems describes the shortened limits for the status of the service. The list is empty when the current limits are
+// long enough again, or when the store has removed the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {

@@ -9,13 +9,14 @@ import (
 	"capper/internal/capping"
 )
 
-// states lists the states of capping.Health.
+// states lists the values of capping.Health.State.
 var states = []string{"ok", "degraded", "down"}
 
-// healthTimeout limits the time for which a scrape waits for the store.
+// healthTimeout is the time for which a scrape of the metrics waits for the store.
 const healthTimeout = time.Second
 
-// state is a metric collector for the state of a store. It has one series for each state, and exactly one series is 1.
+// state is a metric collector for the state of a store. The metric has a series for each state. The series of the
+// current state is 1, and the others are 0.
 type state struct {
 	store capping.Store
 	desc  *prometheus.Desc

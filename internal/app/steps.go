@@ -9,28 +9,29 @@ import (
 	"time"
 )
 
-// action is a task with a time limit.
+// action is a function with a name and a time limit.
 type action struct {
-	name   string // the name in logs and errors
+	name   string // name for logs and errors
 	within time.Duration
 	run    func(ctx context.Context) error
 }
 
-// step is a part of the service with the actions that start and undo it.
+// step consists of the action that starts a component of the service, and the action that stops it.
 type step struct {
 	up, down action
-	// unused: the step must not be undone while a later step still runs and may use it.
+	// unused says that the down action must not run while the action of a later step is still running and may use the
+	// component.
 	unused bool
 }
 
-// errRunning reports that an action was abandoned and still runs.
+// errRunning reports that an action exceeded its time limit and is still running.
 var errRunning = errors.New("step is still running")
 
-// grace is the time that an action may take to return after its time limit.
+// grace is the time for which do waits after the time limit of an action.
 const grace = time.Second
 
-// do runs the action. The action's context ends at the time limit. When the action does not return soon after, do
-// returns errRunning and leaves it running.
+// do runs the action and returns its error. The context of the action ends at the time limit. If the action does not
+// return within grace after the time limit, do returns errRunning and the action continues to run.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
@@ -51,14 +52,15 @@ func (a action) do(ctx context.Context) error {
 	}
 }
 
-// stack holds the started steps, the last one on top. It is not safe for concurrent use.
+// stack holds the started steps, with the latest step on top. A stack is not safe for concurrent use.
 type stack struct {
 	logger *slog.Logger
 	clock  func() time.Time
 	steps  []step
 }
 
-// start runs a step and pushes it on the stack. A step that fails must undo itself and is not pushed.
+// start runs the up action of a step, and pushes the step on the stack. A step whose up action fails must undo itself,
+// and is not pushed.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -69,11 +71,11 @@ func (s *stack) start(ctx context.Context, next step) error {
 	return nil
 }
 
-// stop undoes the steps from the top, each once. After a failed step, stop continues with the others, except those
-// that must not be in use.
+// stop runs the down actions of all steps, beginning with the latest step. After a failed action, stop continues with
+// the other steps. It skips steps marked unused while an earlier action is still running.
 func (s *stack) stop() error {
 	var errs []error
-	running := "" // the first action that still runs
+	running := "" // name of the first action that is still running
 	for _, next := range slices.Backward(s.steps) {
 		if next.down.run == nil {
 			continue
@@ -104,13 +106,13 @@ func (s *stack) undo(last step, running string) (err error) {
 	return nil
 }
 
-// background is work that runs until it is ended.
+// background is a function that runs in its own goroutine until end is called.
 type background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// begin returns the action that starts the work.
+// begin returns an action that starts the function work.
 func (b *background) begin(work func(ctx context.Context)) func(context.Context) error {
 	return func(context.Context) error {
 		var ctx context.Context
@@ -124,7 +126,7 @@ func (b *background) begin(work func(ctx context.Context)) func(context.Context)
 	}
 }
 
-// end is the action that ends the work and waits for its return.
+// end cancels the context of the work, and waits for its return.
 func (b *background) end(context.Context) error {
 	b.cancel()
 	<-b.done

@@ -24,14 +24,14 @@ import (
 // RedisPassword is the name of the environment variable for the Redis password.
 const RedisPassword = "CAPPER_REDIS_PASSWORD"
 
-// store is the interface of every kind of store.
+// store is the interface that every kind of store implements.
 type store interface {
 	capping.Store
 	pacing.Store
 	pacing.RecordStore
 }
 
-// openStore opens the configured store.
+// openStore opens the configured store and wraps it with metrics.
 func (s *Service) openStore(ctx context.Context) (err error) {
 	opened, err := s.openConfigured(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 // closeStore closes the store after its last use.
 func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
-// openConfigured opens the store for the ids of the segments' location.
+// openConfigured opens the configured store for the kind of user ids in the segments.
 func (s *Service) openConfigured(ctx context.Context) (store, error) {
 	cfg, scheme := s.config.Store, s.ids()
 	if cfg.Kind == config.Embedded {
@@ -77,7 +77,8 @@ func (s *Service) openConfigured(ctx context.Context) (store, error) {
 	return redisstore.Open(ctx, options)
 }
 
-// RedisOptions returns the Redis options in the configuration, completed from the named files and the environment.
+// RedisOptions returns the Redis options of the configuration, completed with certificates and passwords from files and
+// the environment.
 func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
 	options = cfg.Options
 	if options.TLS, err = redisTLS(cfg.TLS); err != nil {
@@ -91,7 +92,8 @@ func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) 
 	return options, err
 }
 
-// credentials returns a function that reads the password file at each call, or nil when no file is configured.
+// credentials returns a function that reads the password file at each call. If no file is configured, credentials
+// returns nil.
 func credentials(cfg config.RedisStore) (func() (username, password string, err error), error) {
 	file := cfg.PasswordFile
 	if file == "" {
@@ -134,8 +136,8 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 	return secure, err
 }
 
-// authorities returns a function that reads the trusted certificate authorities at each call, because their files may
-// change. A nil function means the authorities of the system.
+// authorities returns a function that reads the trusted certificate authorities from their file at each call, because
+// the file may change. A nil function means the certificate authorities of the system.
 func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
 	if !cfg.Enabled || cfg.CAFile == "" {
 		return nil, nil
@@ -155,7 +157,7 @@ func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
 	return read, err
 }
 
-// explainStore adds a remedy for operators to an error of the store.
+// explainStore adds advice for operators to an error of opening the store.
 func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {
@@ -168,7 +170,7 @@ func explainStore(err error) error {
 	return err
 }
 
-// GroupsOfOneSlot returns a warning for each group of pacers that shares its Redis slot with another one.
+// GroupsOfOneSlot returns a warning for each group of pacers that has the same Redis hash slot as another group.
 func GroupsOfOneSlot(cfg *config.Config) (warnings []string) {
 	if cfg.Store.Kind != config.Redis {
 		return nil

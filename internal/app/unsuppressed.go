@@ -10,14 +10,15 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed records the sets that reloads removed from suppression, with the time of the removal. The record is
-// local to this process; after a start, earlier configurations are unknown.
+// unsuppressed records the sets that reloads removed from the suppressed sets, with the time of the reload. Only this
+// process has the record. After a start, the service does not know earlier configurations.
 type unsuppressed struct {
 	mu    sync.Mutex
-	until map[string]time.Time // by set
+	until map[string]time.Time // time of the removal, by set
 }
 
-// note compares the previous policy with the new one at a reload, and returns the suppression that is lost.
+// note compares the previous policy with the new policy at a reload, and returns the suppressions that the new policy
+// removes.
 func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Lost {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,8 +32,8 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// problems describes the removed sets for the service's status, while the configuration still lists them as no longer
-// suppressed.
+// problems describes the removed sets for the status of the service, as long as the configuration acknowledges their
+// removal.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"capper/internal/whatif"
 )
 
-// replays returns the function that replays the audit, or nil without an audit.
+// replays returns a function that replays the audit under other limits, or nil if no audit is configured.
 func (s *Service) replays() server.Replay {
 	if s.journal == nil {
 		return nil
@@ -27,7 +27,8 @@ func (s *Service) replays() server.Replay {
 	}
 }
 
-// recordedSegments returns the segments of a generation: the current one, or one that is read from its location.
+// recordedSegments returns the segments of a generation, which is the current generation or is read from the location
+// of the segments.
 func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Segments, error) {
 	if current := s.segments.Current(); current.Generation() == name {
 		return publishedSegments{current}, nil
@@ -43,7 +44,7 @@ func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Se
 	return publishedSegments{g.Snapshot()}, nil
 }
 
-// publishedSegments adapts a snapshot to the interface of the domain, without live changes of sets.
+// publishedSegments implements capping.Segments for a snapshot, without live changes of sets.
 type publishedSegments struct{ *segments.Snapshot }
 
 // Set returns a set by its name.
