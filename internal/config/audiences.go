@@ -7,16 +7,16 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences limits the number of expressions, so that the search for misspelt names stays short.
+// maxAudiences is the maximum number of named audience expressions. It keeps the search for misspelt names short.
 const maxAudiences = 1000
 
-// audiences reads the named expressions.
+// audiences reads the named audience expressions.
 func (r *reader) audiences(v yamltree.Value) {
 	texts, at := map[string]string{}, map[string]yamltree.Value{}
 	v.Pairs(func(key string, _, val yamltree.Value) {
 		text, before := "", len(v.Faults())
 		yamltree.Text(&text)(val)
-		if len(v.Faults()) == before { // the other expressions are checked despite the fault
+		if len(v.Faults()) == before { // an invalid expression does not prevent the check of the others
 			texts[key], at[key] = text, val
 		}
 	})
@@ -31,7 +31,7 @@ func (r *reader) audiences(v yamltree.Value) {
 	r.Audiences = named
 }
 
-// faultsOf returns the faults of the single expressions in a joined error.
+// faultsOf returns the errors of single expressions in a joined error.
 func faultsOf(err error) (faults []*audience.NamedError) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

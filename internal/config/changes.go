@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// reloadable returns an error for each changed key that only a restart can apply. The arguments was and is hold the
-// values of the previous and the new file.
+// reloadable returns an error for each changed key that takes effect only after a restart. The arguments was and is map
+// the keys of the previous and the new file to their values.
 func (c *Config) reloadable(file string, next *Config, was, is map[string]string) error {
 	faults := &yamltree.Faults{File: file}
 	must := func(section string, same bool) {
@@ -43,8 +43,8 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	return nil
 }
 
-// KeepsChannels returns an error if the configuration changes the number of a channel that stored sends use. A nil
-// error means that each channel keeps its number.
+// KeepsChannels returns an error if the configuration changes the number of a channel. Stored sends contain the numbers
+// in the argument were. The error is nil if each channel keeps its number.
 func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	channels := map[string]capping.Channel{}
 	for name, number := range were {
@@ -67,26 +67,26 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	return found
 }
 
-// reloaded lists the keys of server, store and log that a reload can change.
+// reloaded lists the keys of the sections server, store and log that a reload can change.
 var reloaded = []string{
 	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
 	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
-// fixed returns the server settings that a reload cannot change.
+// fixed returns a copy of the server settings in which the settings that a reload can change have zero values.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 
-// fixed returns the store settings that a reload cannot change. The setting that the store must exist matters at a
-// start only and is left out.
+// fixed returns a copy of the store settings without the settings that matter only at a start. Such a setting is
+// MustExist, which requires an existing store.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s
 }
 
-// changes returns a fault for each key of a section whose value changed.
+// changes returns a fault for each key of a section whose value has changed and which a reload cannot change.
 func changes(section string, was, is map[string]string) (faults []yamltree.Fault) {
 	paths := maps.Clone(was)
 	maps.Copy(paths, is)
@@ -99,7 +99,7 @@ func changes(section string, was, is map[string]string) (faults []yamltree.Fault
 				given(was[path]), given(is[path]))})
 		}
 	}
-	if len(faults) == 0 { // a default depends on another key
+	if len(faults) == 0 { // the default of a key depends on another key
 		faults = append(faults, yamltree.Fault{Path: section, Rule: "requires a restart; the configuration in force " +
 			"stays"})
 	}

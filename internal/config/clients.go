@@ -9,7 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// clientRules reads clients: what each client may do, besides the scopes of its keys.
+// clientRules reads the section clients: the pacers and shares that each client may use, in addition to the scopes of
+// its API keys.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {
@@ -28,8 +29,8 @@ func (r *reader) clientRules(v yamltree.Value) {
 	})
 }
 
-// boundPacers reads the pacers of a client. An empty list is a fault, because a key without the scope filter says the
-// same more clearly.
+// boundPacers reads the list of pacers that a client may use. An empty list is an error, because a key without the
+// scope filter forbids all pacers more clearly.
 func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	v.List(func(v yamltree.Value) {
@@ -52,7 +53,7 @@ func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 	return names
 }
 
-// shareOf reads the name of a share.
+// shareOf reads the name of a pacer's share.
 func (r *reader) shareOf(v yamltree.Value) string {
 	name, ok := v.Text()
 	switch {
@@ -65,7 +66,7 @@ func (r *reader) shareOf(v yamltree.Value) string {
 	return name
 }
 
-// sharesOf reads the shares that the calls of a client may name.
+// sharesOf reads the list of shares that calls of a client may name.
 func (r *reader) sharesOf(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	v.List(func(v yamltree.Value) {
@@ -81,7 +82,7 @@ func (r *reader) sharesOf(v yamltree.Value) (names []string) {
 	return names
 }
 
-// checkClients checks that the clients have keys, and that their pacers and shares are configured.
+// checkClients checks that each client has an API key, and that its pacers and shares are configured.
 func (r *reader) checkClients() {
 	for _, at := range r.bound {
 		client := at.Token()

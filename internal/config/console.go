@@ -7,10 +7,10 @@ import (
 	"capper/internal/yamltree"
 )
 
-// userMark stands for the id of a user in a link.
+// userMark is the text in a link that the console replaces by the user id.
 const userMark = "{id}"
 
-// console reads console: a boolean, or a mapping of a console that is served.
+// console reads the key console, which is a boolean, or a mapping with the settings of an enabled console.
 func (r *reader) console(v yamltree.Value) {
 	if !v.IsMapping() {
 		yamltree.Bool(&r.Console)(v)
@@ -19,7 +19,7 @@ func (r *reader) console(v yamltree.Value) {
 	v.Object(map[string]yamltree.Field{"user_link": r.userLink, "secure_cookies": yamltree.Bool(&r.SecureCookies)})
 }
 
-// userLink reads the address of a user in another system.
+// userLink reads the address of a user's page in another system.
 func (r *reader) userLink(v yamltree.Value) {
 	yamltree.Text(&r.UserLink)(v)
 	if r.UserLink == "" {

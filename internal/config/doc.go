@@ -1,20 +1,21 @@
-// Package config reads the service's configuration: one YAML file, parsed strictly into the types of the packages
-// that use the settings.
+// Package config reads the configuration of the service. The configuration is one YAML file. The package parses the
+// file strictly into types of the packages that use the settings.
 //
 //	bytes → yamltree (syntax, values, every fault with its line) → Config
 //
-// The file config.go names every key. The meaning, default and rule of a key belong to the package of its type: bounds,
-// keys and rates to server/gate and capping, limits to capping, pacers to pacing, names of segments to segments, and
-// the stores to their packages. This package owns three kinds of rules. The first kind are keys of the service itself,
-// such as how it listens and stops. The second are keys written differently from their owner's field, such as create,
-// the opposite of MustExist. The third are limits of the file that are stricter than the owner's. A Config keeps no
-// trace of the file's syntax.
+// The file config.go lists all keys. The package of a key's type defines the meaning, the default and the rule of the
+// key: server/gate and capping define bounds, API keys and rates, capping defines limits, pacing defines pacers,
+// segments defines the names of segments, and the packages of the stores define the keys of the stores. Package config
+// itself defines three kinds of rules. The first kind concerns keys of the service itself, such as its listeners and
+// its time limits at a stop. The second kind concerns keys that differ from the field that they set, such as create,
+// which is the opposite of the field MustExist. The third kind consists of limits that are stricter than those of the
+// other package. A Config contains nothing about the syntax of the file.
 //
-// The file contains no secrets. Secrets come from the environment, or from files that the configuration names. API
-// keys are stored as SHA-256 hashes only.
+// The configuration file contains no secrets. Secrets come from the environment, or from other files that the
+// configuration names. The configuration contains API keys only as SHA-256 hashes.
 //
-// A Watcher reads the file again when it changes. It replaces all settings that can change at run time together:
-// channels, limits, pacers, API keys and rate limits. It refuses a whole file that has a fault or that changes
-// another setting, and then the current configuration remains. The Watcher holds no lock while it parses and applies
-// a file.
+// A Watcher reads the configuration file again when the file changes. The Watcher replaces all settings that can change
+// at run time together: channels, limits, pacers, API keys and rate limits. If the file has an error, or changes a
+// setting that needs a restart, the Watcher rejects the whole file and keeps the current configuration. The Watcher
+// holds no lock while it parses and applies a file.
 package config

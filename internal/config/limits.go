@@ -10,8 +10,8 @@ import (
 	"capper/internal/zones"
 )
 
-// Limits have these bounds. The constant maxLimits keeps a rule's index in one byte and the arguments of a Redis
-// script short.
+// These constants bound the limits in the configuration. maxLimits ensures that the index of a limit fits into one byte
+// and that the arguments of a Redis script are few.
 const (
 	maxLimits = 32
 	minWindow = time.Second
@@ -47,7 +47,7 @@ func (r *reader) limits(v yamltree.Value) {
 	}
 }
 
-// limitsOf reads limits in the short form (a mapping with daily and weekly) or in the long form (a list).
+// limitsOf reads limits in the short form (a mapping with the keys daily and weekly) or in the long form (a list).
 func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	limits := []capping.Limit{}
 	if !v.IsList() {
@@ -127,8 +127,8 @@ func calendarNames() (names []string) {
 	return names
 }
 
-// checkNames rejects a limit with the name of another reason to deny, because answers and metrics could not
-// distinguish them.
+// checkNames rejects a limit with a name such as "suppressed" that responses and metrics use for another reason to
+// deny.
 func (r *reader) checkNames(given map[string]bool) {
 	reserved := map[string]string{suppressedName: "suppress", holdoutName: "holdout", quietName: "quiet"}
 	for _, v := range r.names {
@@ -138,7 +138,7 @@ func (r *reader) checkNames(given map[string]bool) {
 	}
 }
 
-// location parses the name of a time zone. The argument or names the alternative values for the error message.
+// location loads a time zone by its name. The argument or is the text for alternative values in the error message.
 func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
@@ -151,15 +151,15 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	return l
 }
 
-// timezone reads the default time zone of users without one.
+// timezone reads the default time zone, which applies to users without a time zone.
 func (r *reader) timezone(v yamltree.Value) {
 	zone := ""
 	yamltree.Text(&zone)(v)
 	r.Policy.Zone = location(v, "", zone)
 }
 
-// checkZones warns when limits use users' time zones without a rule for users without one, and when such a rule is
-// unused.
+// checkZones warns when rules use the time zones of users and timezone is not set. It also warns when timezone is set
+// and no rule uses the time zones of users.
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:

@@ -17,8 +17,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults returns a configuration with the defaults that belong to this package, and those where the zero value has
-// another meaning for its owner.
+// defaults returns a configuration with the defaults that this package defines. It also contains defaults of other
+// packages whose zero value has another meaning.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -42,7 +42,8 @@ func defaults() *Config {
 	return c
 }
 
-// Load reads and checks a file. The error is a *yamltree.Faults when the file is readable but has faults.
+// Load reads and checks a configuration file. If the file is readable but contains errors, the returned error is a
+// *yamltree.Faults.
 func Load(file string) (*Config, error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -51,15 +52,15 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
-// Parse checks the content of a file. The argument file is the name for errors, and relative paths start at its
-// directory.
+// Parse checks the content of a configuration file. The argument file is the file name for error messages. Relative
+// paths start at the directory of this file.
 func Parse(file string, data []byte) (*Config, error) {
 	c, _, err := parse(file, data)
 	return c, err
 }
 
-// parse checks the content of a file like Parse does, and also returns the file's values by path, so that errors can
-// name the keys that a reload changes.
+// parse does the same as Parse. It also returns the values of the file by path, so that errors of a reload can name the
+// changed keys.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -76,7 +77,7 @@ func parse(file string, data []byte) (*Config, map[string]string, error) {
 	return r.Config, root.Leaves(), nil
 }
 
-// tree returns the root of the single document in the file.
+// tree returns the root of the only YAML document in the file.
 func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 	root, err := yamltree.Root(data)
 	if err == nil {
@@ -92,25 +93,25 @@ func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 	return root, fault
 }
 
-// reader fills a configuration from a file.
+// reader reads the values of a configuration file into a Config.
 type reader struct {
 	*Config
-	places  []place          // paths of the file
-	clients []yamltree.Value // keys of rate_limits.clients, checked when api_keys are known
-	bound   []yamltree.Value // keys of clients, checked when api_keys are known
-	// pacersOfClients is the pacers of clients, checked when pacers are known.
+	places  []place          // paths of files and directories
+	clients []yamltree.Value // keys of rate_limits.clients, checked after api_keys
+	bound   []yamltree.Value // keys of clients, checked after api_keys
+	// pacersOfClients holds the pacers of all clients. They are checked after the pacers have been read.
 	pacersOfClients []yamltree.Value
-	// sharesOfClients is the shares of clients, checked when pacers are known.
+	// sharesOfClients holds the shares of all clients. They are checked after the pacers have been read.
 	sharesOfClients []yamltree.Value
-	names           []yamltree.Value // names of limits, checked after all other reasons to deny are known
-	// userZones: at least one rule uses the time zones of users.
+	names           []yamltree.Value // names of limits, checked after all other keys
+	// userZones says that at least one rule uses the time zones of users.
 	userZones bool
 }
 
 func (r *reader) read(root yamltree.Value) {
 	r.Server.Bounds = r.Server.Bounds.WithDefaults()
 	var rest []func()
-	later := func(read yamltree.Field) yamltree.Field { // after the channels are known
+	later := func(read yamltree.Field) yamltree.Field { // runs read after the channels have been read
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	}
 	var dropped, narrowed yamltree.Value
@@ -153,8 +154,8 @@ func (r *reader) read(root yamltree.Value) {
 	}
 }
 
-// deciding returns the readers of the keys that affect decisions. The function later postpones a reader that needs
-// the channels.
+// deciding returns the readers of the keys that affect decisions about users. The function later postpones a reader
+// that needs the channels.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
@@ -167,7 +168,7 @@ func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]
 	}
 }
 
-// policyText returns the part of the file that affects decisions, together with its version.
+// policyText returns the version and the keys of the file that affect decisions about users, as YAML.
 func (r *reader) policyText(root yamltree.Value) []byte {
 	text := fmt.Appendf(nil, "version: %q\n", r.Policy.Version)
 	deciding := r.deciding(func(read yamltree.Field) yamltree.Field { return read })
@@ -186,8 +187,9 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads the keys that affect decisions, either from a Config.PolicyText, which contains the version, or
-// from a whole configuration, whose version it computes. Other keys are ignored. The error is a *yamltree.Faults.
+// ParsePolicy reads the keys that affect decisions about users. The argument is a Config.PolicyText, which contains the
+// version, or a whole configuration, whose version ParsePolicy computes. ParsePolicy ignores all other keys. The error
+// is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -220,7 +222,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	return r.Policy, nil
 }
 
-// ids reads the kind of the users' ids.
+// ids reads the kind of user ids.
 func (r *reader) ids(v yamltree.Value) {
 	var names []string
 	for _, kind := range ids.Kinds() {
@@ -236,8 +238,8 @@ func (r *reader) log(v yamltree.Value) {
 	})
 }
 
-// tracing reads which requests are traced and the address for their spans. Environment variables alone do not enable
-// tracing.
+// tracing reads the settings of tracing: the fraction of traced requests and the address of the collector. Environment
+// variables without the key tracing do not enable tracing.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing
 	t.Ratio, t.Timeout = trace.DefaultRatio, trace.DefaultTimeout

@@ -11,7 +11,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxPacers limits the number of pacers and thereby their metrics.
+// maxPacers is the maximum number of pacers, which limits the number of metrics.
 const maxPacers = 1000
 
 func (r *reader) pacers(v yamltree.Value) {
@@ -64,7 +64,7 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 	return p
 }
 
-// pacerShares reads the shares of a pacer: names with percentages.
+// pacerShares reads the shares of a pacer, which are names with percentages.
 func pacerShares(v yamltree.Value) (shares []pacing.Share) {
 	sum, before := 0, len(v.Faults())
 	v.Pairs(func(key string, at, val yamltree.Value) {
@@ -126,8 +126,8 @@ func pacerRate(v yamltree.Value) pacing.Rate {
 	return rate
 }
 
-// pacerWarnings returns warnings about valid but probably unintended settings: a rate that rounding changes, and
-// limits without effect because another limit is always reached first.
+// pacerWarnings returns warnings about pacers that are valid but probably unintended. Examples are a rate that rounding
+// changes, and a limit that another limit makes ineffective.
 func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	if lost := p.Rate.Lost(); lost > 0.001 {
 		warnings = append(warnings, fmt.Sprintf("%s.rate: %s is one every %s, as intervals are whole microseconds: "+
@@ -149,7 +149,7 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	return warnings
 }
 
-// judgedKey returns the configuration key of the limit with the index that Pacer.Judged returned.
+// judgedKey returns the configuration key of a limit. The argument judged is an index in the result of Pacer.Judged.
 func judgedKey(p *pacing.Pacer, judged int) string {
 	if judged < len(p.Limits) {
 		return fmt.Sprintf("limits[%d]", judged)
@@ -157,7 +157,7 @@ func judgedKey(p *pacing.Pacer, judged int) string {
 	return "rate"
 }
 
-// perSecond formats the number of intervals in a second in plain digits.
+// perSecond returns how often the interval fits into a second, in plain digits.
 func perSecond(interval time.Duration) string {
 	text := strconv.FormatFloat(float64(time.Second)/float64(interval), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")

@@ -10,10 +10,11 @@ import (
 	"capper/internal/yamltree"
 )
 
-// userZone is the value that selects each user's own time zone.
+// userZone is the configured value that stands for the time zone of each user.
 const userZone = "user"
 
-// maxQuietSets limits the number of set lookups that one quiet hours entry costs a call.
+// maxQuietSets is the maximum number of sets in one entry of quiet hours. It limits the number of set look-ups in a
+// call.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -41,7 +42,7 @@ func (r *reader) quietHours(v yamltree.Value) {
 }
 
 func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
-	clocks := 0 // number of valid clocks
+	clocks := 0 // number of valid times of day
 	understood := func(to *quiet.Minute) yamltree.Field {
 		return func(v yamltree.Value) {
 			if clock(v, to) {
@@ -85,10 +86,10 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock reads a time of day such as "21:00". The result ok is false after a fault.
+// clock reads a time of day such as "21:00". The result ok is false if clock recorded an error.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
-	if !ok { // other programs read 21:00 without quotes as a number
+	if !ok { // other YAML parsers read 21:00 without quotes as a number
 		v.Fault("must be a time of the day in quotes, such as \"21:00\", got %s", v.Describe())
 		return false
 	}
@@ -101,7 +102,7 @@ func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	return true
 }
 
-// clockHint explains the format of a time of day when the text has another format.
+// clockHint explains the format of a time of day if the text is not in this format.
 func clockHint(text string) string {
 	if text == "24:00" {
 		return "; midnight is 00:00"
@@ -122,11 +123,11 @@ func quietSets(v yamltree.Value) []string {
 
 const (
 	minutesOfDay = 24 * 60
-	littleOpen   = 60 // minutes: quiet hours that leave a shorter time open are probably unintended
+	littleOpen   = 60 // minutes: quiet hours that leave less time for sends are probably unintended
 )
 
-// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. quietAllDay
-// compares quiet hours with the same clock only.
+// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. It combines only
+// quiet hours with the same time zone.
 func (r *reader) quietAllDay(at []yamltree.Value) {
 	for i := range r.Policy.Quiet {
 		open, channel := r.openMinutes(i)
@@ -141,8 +142,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 	}
 }
 
-// openMinutes returns the smallest number of minutes a day that quiet hours i and the earlier ones leave open, and
-// the channel for which it is smallest.
+// openMinutes returns the smallest number of minutes a day that the quiet hours 0 to i allow, and the channel with this
+// number.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]
@@ -156,7 +157,7 @@ func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	return least, on
 }
 
-// quietUsers returns the sets to which quiet hours i apply; "" stands for all other users.
+// quietUsers returns the sets to which quiet hours i apply. The element "" means users in none of the sets.
 func (r *reader) quietUsers(i int) []string {
 	if sets := r.Policy.Quiet[i].Sets; len(sets) > 0 {
 		return sets
@@ -168,8 +169,8 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo returns the number of minutes a day that quiet hours i, and earlier ones with the same clock, leave open on
-// the channel to users of a set.
+// openTo returns the number of minutes a day in which users of a set may receive sends on the channel. It combines the
+// quiet hours 0 to i that have the same time zone as quiet hours i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]
@@ -192,7 +193,7 @@ func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	return open
 }
 
-// on names a channel in a message.
+// on returns the name of a channel for an error message.
 func (r *reader) on(channel capping.Channel) string {
 	if channel == 0 {
 		return "without a channel"

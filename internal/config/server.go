@@ -41,7 +41,7 @@ func (r *reader) server(v yamltree.Value) {
 	r.checkAccess(v)
 }
 
-// checkAccess checks the API keys together with the addresses of the listeners.
+// checkAccess checks that the API keys and the addresses of the listeners fit together.
 func (r *reader) checkAccess(v yamltree.Value) {
 	s := &r.Server
 	if s.WithoutKeys && len(s.Access.Keys) > 0 {
@@ -97,7 +97,7 @@ func (r *reader) tls(v yamltree.Value) {
 	}
 }
 
-// readKeys reads the API keys. The gate package checks them.
+// readKeys reads the API keys. Package gate checks the keys.
 func readKeys(v yamltree.Value) (keys []gate.Key) {
 	var places []yamltree.Value
 	v.List(func(v yamltree.Value) {
@@ -155,7 +155,8 @@ func readKey(v yamltree.Value) (key gate.Key) {
 	return key
 }
 
-// readKeySets reads the sets that a key may change. An empty list is a fault, because no sets stand for all sets.
+// readKeySets reads the sets that an API key may change. An empty list is an error, because a key without the list may
+// change all sets.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {
@@ -193,9 +194,9 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 	return rate
 }
 
-// Listeners returns the URLs at which a service with this file answers on its own machine, the URL of listen first.
-// The rest of the file is ignored and may be invalid. A service that refused a change still runs, and a command that
-// asks for its health must still find it.
+// Listeners returns the URLs at which a service with this configuration answers on its own machine, beginning with the
+// URL of listen. The remaining file may be invalid; Listeners ignores it. A service that rejected a changed file still
+// runs, and the command that checks its health must find the service.
 func Listeners(file string) (urls []string, err error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -236,7 +237,8 @@ var (
 	keyText     = regexp.MustCompile(`(?:^|[{,\s])(listen|admin_listen|cert_file):\s*["']?([^\s"',}]+)`)
 )
 
-// listenersIn finds the listener settings in a text that is not valid YAML, such as a file during an edit.
+// listenersIn finds the settings of the listeners in a text that is not valid YAML, such as a file that somebody is
+// editing.
 func listenersIn(text, listen string) (public, admin, scheme string) {
 	public, scheme = listen, "http"
 	section := serverText.FindString(commentText.ReplaceAllString(text, ""))

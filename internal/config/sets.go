@@ -11,10 +11,11 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxSets limits the number of configured sets. It is the number of sets that suppress and quiet can name, and more.
+// maxSets is the maximum number of configured sets. The value is larger than the number of sets that suppress and quiet
+// can name.
 const maxSets = 1000
 
-// sets reads the rules for changes of sets by calls.
+// sets reads the rules for sets that API calls change.
 func (r *reader) sets(v yamltree.Value) {
 	r.Sets = live.Rules{}
 	v.Pairs(func(key string, at, val yamltree.Value) {
@@ -37,8 +38,8 @@ func (r *reader) sets(v yamltree.Value) {
 	}
 }
 
-// checkSets warns of sets that only calls may make although no rule uses them, and of keys that are bound to sets
-// that the configuration does not name.
+// checkSets warns of live sets that no rule uses, because calls that change them have no effect. It also warns of API
+// keys for sets that the configuration does not name.
 func (r *reader) checkSets() {
 	used := r.Policy.Sets()
 	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	silenceDays  = 366 // number of checked days, which include every change to and from summer time
+	silenceDays  = 366 // number of checked days, which include all changes of daylight saving time
 	maxSilences  = 500 // number of checked combinations of quiet hours
 	silenceFirst = "quiet: "
 )
 
-// Silences returns a text for each group of quiet hours that together leave some users no open minute on some days.
-// Silences checks all time zones for a year from the given time. Each text names the channels and sets. Quiet hours
-// that a start refuses are left out.
+// Silences describes each combination of quiet hours that forbids sends to some users for whole days. Silences checks
+// all time zones, for one year from the given time. Each text names the affected channels and sets. Silences leaves out
+// quiet hours that the service rejects at the start.
 func Silences(p *capping.Policy, from time.Time) (list []string) {
 	if len(p.Quiet) == 0 {
 		return nil
 	}
 	s := &silences{policy: p, from: from, until: from.Add(silenceDays * 24 * time.Hour), found: map[uint32]silence{}}
-	said := map[string][]string{} // channels by the text about them
+	said := map[string][]string{} // channels with the same text
 	var order []string
 	channels := append([]capping.Channel{0}, slices.Sorted(maps.Values(p.Channels))...)
 	for _, channel := range channels {
@@ -59,20 +59,21 @@ func onChannel(p *capping.Policy, channel capping.Channel) string {
 	return "on " + p.ChannelName(channel)
 }
 
-// silences searches for days without an open minute.
+// silences searches for days on which quiet hours forbid sends in every minute.
 type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
-	classes     [][]string         // zones whose clocks are identical for the whole year; nil: not computed yet
-	found       map[uint32]silence // silence by combination of hours, a bit each
+	classes     [][]string         // time zones with identical clocks for the whole year; nil: not yet computed
+	found       map[uint32]silence // silence by combination of quiet hours; each entry is one bit
 	looked      int
 }
 
-// silence maps each time zone to its days without an open minute. Zones without such days are absent.
+// silence maps each time zone to a text about its days without a minute for sends. A silence does not contain time
+// zones without such days.
 type silence map[string]string
 
-// on lists the silent days of a channel, with %s for the channel names: first for all users, and then for users of
-// sets with additional silent days.
+// on lists the silent days of a channel, first for all users and then for users of sets with further silent days. Each
+// text contains %s for the channel names.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -93,7 +94,8 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// masks returns the common hours combined with each subset of the hours for sets, smaller subsets first.
+// masks returns bit masks that combine the common quiet hours with each subset of the quiet hours for sets. Smaller
+// subsets come first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
 		mask := common
@@ -108,7 +110,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond returns the silence of hours in those zones that no smaller combination makes silent.
+// beyond returns the silence of a combination of quiet hours, without time zones for which a smaller combination is
+// already reported.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -119,10 +122,10 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// everywhere stands for all zones of quiet hours that do not depend on users' zones.
+// everywhere is the key of a silence for quiet hours that do not depend on the time zone of the user.
 const everywhere = ""
 
-// of returns the silence that a combination of hours causes.
+// of returns the silence that a combination of quiet hours causes.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {
 		return known
@@ -147,14 +150,15 @@ func (s *silences) of(mask uint32) silence {
 	}
 	for _, class := range s.zones() {
 		place, err := zones.Load(class[0])
-		if err == nil { // a test loads all zones
+		if err == nil { // a test loads all time zones
 			s.look(mask, place, class, silent)
 		}
 	}
 	return silent
 }
 
-// look records the days without an open minute for users in the zones that share the clock of a place.
+// look records the days on which users in some time zones have no minute for sends. All these time zones have the clock
+// of place.
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {
@@ -186,7 +190,7 @@ func (s *silences) look(mask uint32, place *time.Location, names []string, silen
 	}
 }
 
-// texts describes the silence, with %s for the channel names.
+// texts describes the silence of a combination of quiet hours. Each text contains %s for the channel names.
 func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	byDays := map[string][]string{}
 	for zone, days := range silent {
@@ -214,7 +218,8 @@ func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	return list
 }
 
-// inZones lists time zones. For more than half of all zones it lists the other ones instead.
+// inZones lists time zones for a text. If the list contains more than half of all time zones, the text names the
+// missing time zones instead.
 func (s *silences) inZones(names []string) string {
 	if names[0] == everywhere {
 		return ""
@@ -231,7 +236,7 @@ func (s *silences) inZones(names []string) string {
 	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
 }
 
-// zones returns all time zones, grouped by the clocks that are identical for the whole year.
+// zones returns all time zones, in groups with identical clocks for the whole year.
 func (s *silences) zones() [][]string {
 	if s.classes != nil {
 		return s.classes
@@ -253,7 +258,7 @@ func (s *silences) zones() [][]string {
 	return s.classes
 }
 
-// rulesOf returns the clock changes of a place in the checked days and in the days before and after.
+// rulesOf returns a text of all clock changes of a place in the checked period, and in the days before and after.
 func (s *silences) rulesOf(place *time.Location) string {
 	var text strings.Builder
 	for at := s.from.Add(-72 * time.Hour); at.Before(s.until.Add(72 * time.Hour)); {

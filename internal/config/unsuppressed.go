@@ -10,18 +10,18 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Acknowledged lists the suppressions that the file declares as removed, so that a reload may remove them.
+// Acknowledged lists the suppressions whose removal the configuration acknowledges, so that a reload may remove them.
 type Acknowledged struct {
-	Dropped  []string // no_longer_suppressed: sets that suppress no longer names
-	Narrowed []string // less_suppressed: sets that suppress names for fewer sends than before
+	Dropped  []string // no_longer_suppressed: sets that are no longer in suppress
+	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before
 }
 
-// suppresses reports whether suppress names the set.
+// suppresses reports whether the key suppress contains the set.
 func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads no_longer_suppressed. droppedSets runs after suppress is known.
+// droppedSets reads the key no_longer_suppressed. It runs after the key suppress has been read.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -30,7 +30,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads less_suppressed. narrowedSets runs after suppress is known.
+// narrowedSets reads the key less_suppressed. It runs after the key suppress has been read.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
@@ -40,7 +40,7 @@ func (r *reader) narrowedSets(v yamltree.Value) {
 	})
 }
 
-// setNames reads a list of distinct names of sets. The function check adds the rules of the key.
+// setNames reads a list of distinct set names. The function check applies further rules to each name.
 func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
 	v.List(func(v yamltree.Value) {
 		name, ok := v.Text()
@@ -57,15 +57,15 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 	return names
 }
 
-// Lost is a suppression of a set in one policy that another policy lacks.
+// Lost is a suppression in one policy that another policy does not contain.
 type Lost struct {
 	Set   string
-	Whole bool   // the other policy does not name the set
-	Sends string // the sends that are no longer suppressed, in words
+	Whole bool   // the other policy does not name the set at all
+	Sends string // description of the sends that are no longer suppressed
 }
 
-// LostSuppression lists the suppressions in policy was that policy is lacks, in the order of was. Channels that are
-// no longer configured are ignored, because no sends use them.
+// LostSuppression lists the suppressions of the policy was that the policy is does not contain, in the order of the
+// policy was. LostSuppression ignores channels that are no longer configured, because no send uses them.
 func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	for i := range was.Suppress {
 		before := &was.Suppress[i]

@@ -26,7 +26,7 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// duration reads a duration from low to high in whole milliseconds.
+// duration reads a duration of whole milliseconds, from low to high.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {
@@ -52,7 +52,8 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 
 var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
 
-// inHours tells how to write a duration in days or weeks, or returns "". Flags and calls read days, files do not.
+// inHours returns a hint for a duration in days or weeks, which explains how to write the duration in hours. For other
+// texts it returns "". Command flags and API calls accept days, but configuration files do not.
 func inHours(text string) string {
 	m := inDays.FindStringSubmatch(text)
 	if m == nil {
@@ -66,7 +67,7 @@ func inHours(text string) string {
 	return fmt.Sprintf("; %s no unit here: write %dh", word, n)
 }
 
-// opposite reads true or false into a variable with the opposite meaning.
+// opposite reads a boolean and stores its negation.
 func opposite(to *bool) yamltree.Field {
 	return func(v yamltree.Value) {
 		said := !*to
@@ -91,14 +92,14 @@ func address(to *string) yamltree.Field {
 	}
 }
 
-// place is a path from the file or from a default.
+// place is a path of a file or directory, from the configuration file or from a default.
 type place struct {
 	at yamltree.Value
 	to *string
 }
 
 // path reads the path of a file or directory. A relative path starts at the directory of the configuration file, and
-// not at the program's working directory.
+// not at the working directory of the process.
 func (r *reader) path(to *string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -133,8 +134,9 @@ func (r *reader) locate(file string, root yamltree.Value) {
 	}
 }
 
-// locateOne rejects a relative path without content that would have content relative to the working directory, where
-// relative paths started in earlier versions. A store at the new path would start empty. A missing cache is allowed.
+// locateOne returns an error for a relative path at which nothing exists, if something exists at the same path relative
+// to the working directory. In earlier versions, relative paths started at the working directory. Without this error,
+// the service would start with an empty store. A missing segments cache is allowed.
 func (r *reader) locateOne(begin string, p place) {
 	if *p.to == "" || filepath.IsAbs(*p.to) {
 		return
@@ -142,7 +144,7 @@ func (r *reader) locateOne(begin string, p place) {
 	given := *p.to
 	*p.to = filepath.Join(begin, given)
 	if p.to == &r.Audit.To || p.to == &r.Audit.Spool {
-		return // these paths never started elsewhere
+		return // these keys are newer than the change of the rule
 	}
 	before, err := filepath.Abs(given)
 	if err != nil || before == *p.to || something(*p.to) || !something(before) {
@@ -161,8 +163,8 @@ func (r *reader) locateOne(begin string, p place) {
 		*p.to, before)
 }
 
-// cached reports whether a directory contains a segments cache, which consists of folders named by 16 hex digits. The
-// directory /var/cache, for example, is none.
+// cached reports whether a directory contains a segments cache. A cache consists of folders whose names are 16
+// hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
 func cached(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// own lists the keys in which instances of one fleet may differ: listening addresses, file locations, addresses of
-// the shared store, and logging. None of these keys affects decisions.
+// own lists the keys in which the instances of a fleet may differ: listening addresses, paths of files, addresses of
+// the shared store, and logging. None of these keys affects decisions about users.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",
@@ -21,16 +21,16 @@ var own = []string{
 	"audit.spool",
 }
 
-// versionOf returns the version of a configuration: the first 12 hex digits of a SHA-256 over all keys on which the
-// instances of a fleet must agree. Comments, layout and the keys in own do not change the version; every other key
-// does.
+// versionOf returns the version of a configuration: the first 12 hexadecimal digits of a SHA-256 hash of all keys on
+// which the instances of a fleet must agree. Comments, layout and the keys in own do not change the version. All other
+// keys do.
 func versionOf(root yamltree.Value) string {
 	text := root.Canonical(func(v yamltree.Value) (as string, taken bool) {
 		if slices.Contains(own, v.Path()) {
 			return "", true
 		}
 		if to, isText := v.Word(); isText && v.Path() == "audit.to" && !objects.IsURL(to) {
-			return "a directory", true // whether an instance records decisions must be the same in the whole fleet
+			return "a directory", true // all instances must agree on whether they record decisions
 		}
 		return "", false
 	})
@@ -38,7 +38,7 @@ func versionOf(root yamltree.Value) string {
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// setVersion sets the version in every part of the configuration that contains it.
+// setVersion sets the version in every field of the configuration that contains a version.
 func (c *Config) setVersion(version string) {
 	c.Version, c.Policy.Version, c.Pacers.Version = version, version, version
 }

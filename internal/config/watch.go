@@ -13,33 +13,33 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Watcher holds the current configuration and reads the file again when its bytes change. A Watcher is safe for
-// concurrent use.
+// Watcher holds the current configuration, and reads the configuration file again when its bytes change. A Watcher is
+// safe for concurrent use.
 type Watcher struct {
 	file  string
 	clock func() time.Time
 	parse func(file string, data []byte) (*Config, map[string]string, error)
 
-	// Only the goroutine of Run uses these fields. Reading, parsing and applying hold no lock, so that a slow file
-	// delays nobody who asks for the status.
-	seen    []byte            // bytes of the last check; nil: the last report was that the file is unreadable
+	// Only the goroutine of Run uses these fields. Run holds no lock while it reads, parses and applies a file, so that
+	// a slow file does not delay callers of Status.
+	seen    []byte            // bytes of the file at the last check; nil: Run has reported an unreadable file
 	missed  bool              // the file could not be read at the last check
 	given   map[string]string // values of the current file, by path
-	waiting func() error      // applies the content of seen after a temporary refusal; nil: there is none
+	waiting func() error      // applies the content of seen again after ErrNotYet; nil: no content waits
 
 	mu     sync.Mutex // guards the fields below
 	inUse  *Config
 	status Status
 }
 
-// Status describes the result of the last reload.
+// Status describes the result of the last reload of the configuration.
 type Status struct {
 	Version  string    // version of the current configuration
-	LoadedAt time.Time // when the configuration was applied
-	Error    string    // why the present file was refused; "" when it is in use
+	LoadedAt time.Time // time at which the configuration was applied
+	Error    string    // reason why the changed file was rejected; "": the file is in use
 	ErrorAt  time.Time
-	Reloads  int // accepted reloads since the start
-	Refused  int // refused reloads since the start
+	Reloads  int // number of accepted reloads since the start
+	Refused  int // number of rejected reloads since the start
 }
 
 // NewWatcher loads the file and returns a Watcher for it.
@@ -75,14 +75,14 @@ func (w *Watcher) Status() Status {
 	return w.status
 }
 
-// ErrNotYet marks the error of a configuration that is rejected only for now. The Watcher tries the configuration again
-// at each check of the file.
+// ErrNotYet marks the error of a configuration that is rejected only temporarily. The Watcher tries the configuration
+// again at each check of the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
-// Run polls the file until ctx ends. The function apply puts a changed configuration into use; after an error it has
-// changed nothing. The function reloaded receives nil for every accepted change, and the error of every refused one.
-// A signal on asked checks the file at once, and then answer receives whether the file had changed. A nil channel
-// disables this.
+// Run checks the file at the given interval until ctx ends. The function apply applies a changed configuration. If
+// apply returns an error, it must not have changed anything. Run calls reloaded with nil for each accepted change, and
+// with the error for each rejected change. After a signal on the channel asked, Run checks the file immediately, and
+// calls answer with whether the file had changed. A nil channel asked disables these signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -106,8 +106,8 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 	}
 }
 
-// poll reads the file and applies it if it has changed since the last check. An editor may leave a file absent or
-// empty for a moment when it replaces the file; the next poll then finds the new content.
+// poll reads the file, and applies it if the file has changed since the last check. While an editor replaces the file,
+// the file may be absent or empty for a moment. The next poll then finds the new content.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
 	if err != nil {
@@ -131,9 +131,9 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	return true, w.refuse(err)
 }
 
-// unreadable reports a file that cannot be read, once. A file that is absent at the first check is no fault. When the
-// kubelet replaces the symlink of a mounted ConfigMap, a reader may find that the old target directory has been
-// removed.
+// unreadable reports once that the file cannot be read. A file that is absent is reported only at the second check.
+// When the kubelet replaces the symlink of a mounted ConfigMap, a reader may follow the old symlink to a directory that
+// has already been removed.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true
@@ -144,7 +144,8 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
-// again retries a configuration that was refused temporarily. A repeated refusal is not reported.
+// again applies a configuration once more that was rejected temporarily. After a further temporary rejection, again
+// reports nothing.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {
 		return false, nil
@@ -160,13 +161,13 @@ func (w *Watcher) again() (changed bool, err error) {
 	return true, nil
 }
 
-// put applies a configuration if a reload may change everything that differs.
+// put applies a configuration if a reload can change all keys that differ.
 func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
 	current := w.Current() // only this goroutine changes the current configuration
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {
 		return err
 	}
-	if err := apply(next); err != nil { // also with the same version, because the log level may have changed
+	if err := apply(next); err != nil { // even if the version is the same, because the log level may have changed
 		return err
 	}
 	w.given = given

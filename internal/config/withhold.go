@@ -13,19 +13,19 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Answers use these names for denials that no limit causes. A limit may not have such a name, because nobody could
-// distinguish the two.
+// Responses use these names for denials that are not caused by a limit. A limit must not have one of these names,
+// because responses and metrics could not distinguish the reasons.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
 	quietName      = "quiet"
 )
 
-// allWord stands for sends on every channel and for sends without a channel.
+// allWord is the configured value that stands for all sends, with and without a channel.
 const allWord = "all"
 
-// suppress reads the suppressed sets in the order of the file. For a user in several sets, the first set is named as
-// the reason.
+// suppress reads the suppressed sets in the order of the file. If a user is in several suppressed sets, responses name
+// the first of these sets.
 func (r *reader) suppress(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)
@@ -36,7 +36,7 @@ func (r *reader) suppress(v yamltree.Value) {
 	}
 }
 
-// suppression reads the suppression of a set: the word all, a list of channels, or a mapping with channels,
+// suppression reads how a set suppresses sends: the word all, a list of channels, or a mapping with the keys channels,
 // even_exempt, may_lose and max_age.
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
@@ -66,11 +66,11 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 // minAge is the minimum max_age of a suppressed set.
 const minAge = time.Second
 
-// quietMayLose is the default percentage of users that a set of quiet hours may lose between two generations. Losses
-// are normal, because people move to other time zones.
+// quietMayLose is the default percentage of users that a set of quiet hours may lose from one generation to the next.
+// Some loss is normal, because people move to other time zones.
 const quietMayLose = 5
 
-// mayLose reads the share of users that a set may lose, such as 0.1% or 0.
+// mayLose reads the percentage of users that a set may lose between two generations, such as 0.1% or 0.
 func mayLose(to *float64) yamltree.Field {
 	return func(v yamltree.Value) {
 		text, ok := v.Scalar()
@@ -87,7 +87,7 @@ func mayLose(to *float64) yamltree.Field {
 	}
 }
 
-// Guarded returns the losses of sets that make a generation unusable under a policy.
+// Guarded returns the losses of users in sets for which the service rejects a generation under the policy p.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {
@@ -106,7 +106,8 @@ func Guarded(p *capping.Policy) segments.Guarded {
 	return g
 }
 
-// LooseLists warns of suppressed sets in a generation that are empty or may lose users according to the publisher.
+// LooseLists returns warnings about suppressed sets of a generation that are empty. It also warns of sets that may lose
+// users according to the builder of the generation.
 func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	for i := range p.Suppress {
 		name := p.Suppress[i].Set
@@ -128,7 +129,7 @@ func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	return warnings
 }
 
-// suppressedChannels reads the word all, or a list of channels.
+// suppressedChannels reads the word all or a list of channels.
 func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	if word, ok := v.Word(); ok {
 		if word != allWord {
@@ -139,8 +140,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	return r.someChannels(v)
 }
 
-// someChannels reads a list of channels on which sends are denied. someChannels warns of a list with all channels,
-// because sends without a channel are still allowed.
+// someChannels reads a list of channels on which sends are denied. It warns if the list contains all channels, because
+// sends without a channel are still allowed.
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
@@ -150,7 +151,7 @@ func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	return channels
 }
 
-// setName records that a set cannot have this name.
+// setName records an error if the name is not valid for a set.
 func setName(at yamltree.Value, name string) {
 	if err := segments.CheckSetName(name); err != nil {
 		at.Fault("%s, got %q", strings.TrimPrefix(err.Error(), fmt.Sprintf("set name %q: ", name)), name)
@@ -172,7 +173,7 @@ func (r *reader) holdout(v yamltree.Value) {
 		}
 	}
 	if len(v.Faults()) == before {
-		h.Share, _ = share.New(share.Holdout, percent, salt) // both were checked
+		h.Share, _ = share.New(share.Holdout, percent, salt) // New cannot fail: both arguments were checked
 	}
 	r.Policy.Holdout = h
 }
