@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A text has these bounds.
+// These constants limit the size and the complexity of a YAML text.
 const (
 	maxBytes   = 1 << 20
 	maxMarks   = 100_000
@@ -18,10 +18,11 @@ const (
 	maxSpelled = 100_000
 )
 
-// marks lists the characters that begin or end a token.
+// marks lists the characters that can begin or end a YAML token.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
-// checkMarks limits the number of tokens before the library's scanner runs: each token has a mark at one of its ends.
+// checkMarks limits the number of tokens before the scanner of the YAML library runs. Each token begins or ends with
+// one of the marks.
 func checkMarks(text []byte) error {
 	if n, line := countMarks(text, maxMarks); n > maxMarks {
 		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes "+
@@ -30,7 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts lines and marks, and stops at one mark more than most. A comment line counts as one mark.
+// countMarks counts lines and marks. It stops when it has counted one mark more than most. A comment line counts as one
+// mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -73,12 +75,13 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// depth tracks the nesting depth of tokens. Outside brackets the columns give the depth, and inside them the
-// brackets. Prefixes in a row without a value, such as - - - and !a !b, count too.
+// depth tracks the nesting depth of YAML tokens. Outside brackets the columns determine the depth. Inside brackets the
+// number of open brackets determines the depth. Consecutive prefixes without a value, such as - - - and !a !b, also
+// increase the depth.
 type depth struct {
-	columns []int // columns of the enclosing keys and dashes, ascending
+	columns []int // columns of the enclosing keys and dashes, in ascending order
 	flow    int   // number of open brackets
-	row     int   // tags and anchors since the last value; within brackets also keys and dashes
+	row     int   // tags and anchors since the last value; inside brackets also keys and dashes
 	before  *token.Token
 }
 
@@ -115,7 +118,7 @@ func (d *depth) add(t *token.Token) int {
 	return len(d.columns) + d.flow + d.row
 }
 
-// enter records that the following tokens are inside the key or dash t.
+// enter records that the tokens after t are nested in t, which is a key or a dash.
 func (d *depth) enter(t *token.Token) {
 	if d.flow > 0 {
 		d.row++
@@ -127,8 +130,8 @@ func (d *depth) enter(t *token.Token) {
 	d.columns = append(d.columns, t.Position.Column)
 }
 
-// checkAliases limits the size of the tree after all aliases are expanded. Ten lines, each with ten aliases to the
-// previous line, expand to ten billion values.
+// checkAliases limits the number of nodes in the tree after all aliases are expanded. For example, ten lines with ten
+// aliases to the previous line expand to ten billion values.
 func checkAliases(root ast.Node) error {
 	s := speller{anchors: map[string]int{}}
 	s.size(root)
@@ -147,7 +150,7 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size returns the number of nodes of n after aliases are expanded, at most one more than the limit.
+// size returns the number of nodes of n after all aliases are expanded. It stops at one more than the limit.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {
@@ -184,7 +187,7 @@ func (s *speller) alias(n *ast.AliasNode) int {
 	size, known := s.anchors[n.Value.GetToken().Value]
 	switch {
 	case !known:
-		return 1 // the reader of the tree reports the fault
+		return 1 // the reader of the tree reports this error
 	case size < 0:
 		s.fail(n, fmt.Sprintf("alias *%s refers to itself", clip(n.Value.GetToken().Value)))
 		return 1

@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Canonical returns the value in a form that does not depend on comments, layout, quotes and anchors. The function
-// own may remove a value by its path (as is "" then) or replace it by a text. A mapping or list without any remaining
-// element is removed too.
+// Canonical returns a text of the value that does not depend on comments, layout, quotes and anchors. The function own
+// can remove a value, by returning "" and true, or replace the value by a text. Canonical also removes a mapping or
+// list whose elements were all removed.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text
@@ -44,8 +44,8 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// join writes the remaining parts in their order. The result left is true if parts remain, or if there were no parts at
-// the beginning.
+// join joins the parts that were not removed, in their order. The result left is true if at least one part was not
+// removed, or if there were no parts.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string
 	all := 0
@@ -58,8 +58,8 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 	return string(open) + strings.Join(list, ",") + string(end), all == 0 || len(list) > 0
 }
 
-// YAML returns the value as YAML without comments, anchors and aliases. A mapping has one line for each key with the
-// given indentation. Every text is quoted, so that every YAML parser reads it as text.
+// YAML returns the value as YAML without comments, anchors and aliases. A mapping has one line for each key, with the
+// given indentation. Every string is quoted, so that every YAML parser reads it as a string.
 func (v Value) YAML(indent string) string {
 	lines := ""
 	if v.IsMapping() {
@@ -94,11 +94,11 @@ func (v Value) flow() string {
 	}
 }
 
-// quoted returns a text in double quotes by the rules of JSON, which are also valid in YAML.
+// quoted returns a text in double quotes according to the rules of JSON, which are also valid in YAML.
 func quoted(text string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a text always encodes
+	_ = e.Encode(text) // encoding a string never fails
 	return strings.TrimSpace(out.String())
 }

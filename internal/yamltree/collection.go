@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Pairs calls each for the keys of a mapping in order, and reports whether the value is a mapping. Keys must be plain
-// strings and may not repeat.
+// Pairs calls each for every key of a mapping, in order, and reports whether the value is a mapping. Keys must be plain
+// strings, and no key may occur twice.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
@@ -44,8 +44,8 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a mapping with known keys like Object, with two differences. A key without a value counts as absent,
-// and merge keys add values that the mapping does not set itself.
+// Fields reads a mapping with known keys. It does the same as Object, with two differences. Fields treats a key without
+// a value as absent, and merge keys (<<) add values for keys that the mapping itself does not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {
@@ -53,7 +53,7 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	v.pairs(func(key string, at, val Value) {
 		read, ok := fields[key]
 		switch {
-		case given[key]: // set by the mapping into which this one is merged
+		case given[key]: // the enclosing mapping has set this key
 		case !ok:
 			at.Fault("is not a known key%s", suggestion(key, slices.Sorted(maps.Keys(fields))))
 		default:
@@ -69,7 +69,7 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 }
 
 // Object reads a mapping with known keys and returns the keys that were present. A misspelt key counts as present, so
-// that one slip does not cause two faults.
+// that one mistake causes only one error.
 func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
@@ -90,7 +90,7 @@ func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	return given
 }
 
-// Key reads one key of a mapping that Object or Pairs has checked before.
+// Key reads one key of a mapping that Object or Pairs has already checked.
 func (v Value) Key(wanted string, read Field) {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -109,7 +109,7 @@ func (v Value) Key(wanted string, read Field) {
 	}
 }
 
-// List calls each for the elements of a list.
+// List calls each for every element of a list.
 func (v Value) List(each Field) {
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {
@@ -121,8 +121,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// unsplit corrects an error of the YAML parser. In a list within brackets, the parser reads the plain scalar
-// host:7000 as a mapping from host to 7000.
+// unsplit corrects a bug of the YAML parser. In a list in brackets, the parser reads the plain scalar host:7000 as a
+// mapping from host to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
@@ -148,7 +148,7 @@ func suggestion(key string, known []string) string {
 	return "; known are " + strings.Join(known, ", ")
 }
 
-// meant returns the known key that is similar to a misspelt one, or "".
+// meant returns the known key that is similar to a misspelt key, or "".
 func meant(key string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, key) || closeTo(k, key) {
@@ -158,7 +158,8 @@ func meant(key string, known []string) string {
 	return ""
 }
 
-// closeTo reports whether one edit turns a into b: a changed, missing or added letter, or two swapped neighbours.
+// closeTo reports whether one edit changes a to b: a replaced, missing or added letter, or two swapped adjacent
+// letters.
 func closeTo(a, b string) bool {
 	if len(a) < len(b) {
 		a, b = b, a

@@ -10,9 +10,9 @@ import (
 
 // Fault is one error in a document.
 type Fault struct {
-	Line, Column int    // starting at 1; 0: the text as a whole
+	Line, Column int    // first line and column are 1; 0: the fault concerns the whole text
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
-	Rule         string // the rule and the value found instead
+	Rule         string // the broken rule and the actual value
 	Empty        bool   // the file contains no document
 }
 
@@ -27,7 +27,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, text)
 }
 
-// In returns the error with the name of the file: file:line:column: path: rule.
+// In returns the error text with the name of the file: file:line:column: path: rule.
 func (f *Fault) In(file string) string {
 	if f.Line == 0 {
 		return file + ": " + f.Error()
@@ -50,7 +50,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted returns the faults in the order of their lines.
+// Sorted sorts the faults by line and column, and returns f.
 func (f *Faults) Sorted() *Faults {
 	slices.SortStableFunc(f.List, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -58,8 +58,8 @@ func (f *Faults) Sorted() *Faults {
 	return f
 }
 
-// Counted adds a headline with the number of faults to an error with several faults. A single fault and other errors
-// are returned unchanged.
+// Counted adds a headline with the number of faults, if err contains several faults. Counted returns a single fault and
+// all other errors unchanged.
 func Counted(err error) error {
 	var f *Faults
 	if !errors.As(err, &f) || len(f.List) < 2 {

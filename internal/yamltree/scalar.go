@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Word returns the value's text when the value is a string. For any other value, Word returns false and records no
-// fault.
+// Word returns the text of the value if the value is a plain or quoted string. For any other value, Word returns false
+// and records no error.
 func (v Value) Word() (string, bool) {
 	n, ok := v.node.(*ast.StringNode)
 	if !ok {
@@ -22,7 +22,7 @@ func (v Value) Word() (string, bool) {
 // Token returns the text of a scalar exactly as the document contains it.
 func (v Value) Token() string { return v.node.GetToken().Value }
 
-// IsInteger reports whether the value is a number without a fraction.
+// IsInteger reports whether the value is a whole number.
 func (v Value) IsInteger() bool {
 	_, ok := v.node.(*ast.IntegerNode)
 	return ok
@@ -31,7 +31,7 @@ func (v Value) IsInteger() bool {
 // IsZero reports whether the value is the number 0.
 func (v Value) IsZero() bool { return v.IsInteger() && v.Token() == "0" }
 
-// Text returns the value as a string.
+// Text returns the text of a string. For any other value, Text records an error.
 func (v Value) Text() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -43,7 +43,8 @@ func (v Value) Text() (text string, ok bool) {
 	return "", false
 }
 
-// Scalar returns the text of a string, or the literal text of a number or word in the document.
+// Scalar returns the text of a string. For a number or another word, it returns the text exactly as the document
+// contains it.
 func (v Value) Scalar() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
@@ -55,7 +56,7 @@ func (v Value) Scalar() (text string, ok bool) {
 	return "", false
 }
 
-// Text reads a non-empty string.
+// Text returns a Field that reads a non-empty string.
 func Text(to *string) Field {
 	return func(v Value) {
 		if s, ok := v.Text(); ok {
@@ -67,7 +68,7 @@ func Text(to *string) Field {
 	}
 }
 
-// OneOf reads one of the given words.
+// OneOf returns a Field that reads one of the given words.
 func OneOf(to *string, words ...string) Field {
 	return func(v Value) {
 		s, ok := v.Text()
@@ -81,12 +82,12 @@ func OneOf(to *string, words ...string) Field {
 
 var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Int returns the node's whole number. A number beyond 64 bits becomes the largest or smallest possible one.
-// Fractions are faults, and so are notations that YAML reads in another base or with separators (010 is 8).
+// Int returns the value as a whole number. A number beyond 64 bits becomes the largest or the smallest int64. Int
+// records an error for fractions, and for notations such as 010 that YAML reads in another base or with separators.
 func (v Value) Int() (int64, bool) {
 	text := v.node.GetToken().Value
 	switch v.node.(type) {
-	case *ast.IntegerNode, *ast.FloatNode: // the parser reads long numbers as fractions
+	case *ast.IntegerNode, *ast.FloatNode: // the parser reads long whole numbers as fractions
 		if plainDigits.MatchString(text) {
 			i, _ := strconv.ParseInt(text, 10, 64)
 			return i, true
@@ -96,7 +97,7 @@ func (v Value) Int() (int64, bool) {
 	return 0, false
 }
 
-// Within reads a whole number from low to high.
+// Within returns a Field that reads a whole number from low to high.
 func Within(to *int, low, high int64) Field {
 	return func(v Value) {
 		i, ok := v.Int()
@@ -108,7 +109,7 @@ func Within(to *int, low, high int64) Field {
 	}
 }
 
-// Bool reads true or false.
+// Bool returns a Field that reads true or false.
 func Bool(to *bool) Field {
 	return func(v Value) {
 		n, ok := v.node.(*ast.BoolNode)
@@ -122,7 +123,7 @@ func Bool(to *bool) Field {
 
 var sizePattern = regexp.MustCompile(`^([0-9]{1,9})(B|KiB|MiB|GiB)?$`)
 
-// Size reads a number of bytes such as 16MiB, from low to high.
+// Size returns a Field that reads a number of bytes such as 16MiB, from low to high.
 func Size(to *int64, low, high int64) Field {
 	return func(v Value) {
 		m := sizePattern.FindStringSubmatch(v.node.GetToken().Value)

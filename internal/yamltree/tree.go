@@ -14,7 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ReadFile reads a file for Parse. If the file is too large, it stops reading at the limit.
+// ReadFile reads a file for Parse. ReadFile stops one byte after the maximum size, so that Parse can reject a larger
+// file.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -24,8 +25,8 @@ func ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
-// Parse returns the root of the single document in the text. Repeated keys are faults unless the options allow them.
-// The error is a *Fault.
+// Parse returns the root node of the only YAML document in the text. Parse rejects repeated keys unless the options
+// allow them. The error is a *Fault.
 func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if err := measure(text); err != nil {
@@ -69,8 +70,8 @@ func measure(text []byte) error {
 	return checkTokens(string(text))
 }
 
-// Explain converts an error of the library to a *Fault. Explain leaves out the surrounding text, which the library
-// would copy once for each token. A *Fault is returned unchanged.
+// Explain converts an error of the YAML library to a *Fault. Explain leaves out the surrounding text, because the
+// library would copy this text once for each token. Explain returns a *Fault unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
 	if errors.As(err, &known) {
@@ -96,7 +97,7 @@ func clip(s string) string {
 }
 
 // Position returns the line and column at which a node begins. A mapping without braces begins at its first key,
-// although its token is the first colon.
+// although the token of its node is the first colon.
 func Position(node ast.Node) (line, column int) {
 	switch n := node.(type) {
 	case *ast.MappingNode:

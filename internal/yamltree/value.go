@@ -10,15 +10,15 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Value is a value of a document with its position. The methods and the fields of this package record a fault for an
-// unexpected value and leave their target unchanged, so that one walk finds all faults.
+// Value is a value of a YAML document with its position. The methods of a Value and the Fields of this package record
+// an error for an unexpected value and leave the target variable unchanged. One walk thus finds all errors.
 type Value struct {
 	path string // such as limits.segments.vip[2].window; "" for the root
 	node ast.Node
 	doc  *document
 }
 
-// Field reads a value into the variable for which the Field was made.
+// Field reads a value and stores the result in a variable, which the constructor of the Field received.
 type Field = func(Value)
 
 // document holds the data that all values of a document share.
@@ -27,8 +27,8 @@ type document struct {
 	anchors map[string]ast.Node
 }
 
-// Root returns the root of the single document in the text. The walk finds repeated keys together with the other
-// faults. The error is a *Fault.
+// Root returns the root of the only YAML document in the text. The later walk through the values finds repeated keys,
+// together with other errors. The error is a *Fault.
 func Root(text []byte) (Value, error) {
 	root, err := Parse(text, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -37,24 +37,24 @@ func Root(text []byte) (Value, error) {
 	return Value{"", root, &document{anchors: map[string]ast.Node{}}}.resolve(), nil
 }
 
-// Faults returns the faults recorded so far for the document.
+// Faults returns the errors that have been recorded for the document.
 func (v Value) Faults() []Fault { return v.doc.faults }
 
 // Path returns the path of the value, such as limits.segments.vip[2].window.
 func (v Value) Path() string { return v.path }
 
-// Absent returns an absent value at the given path, for a key that the document lacks.
+// Absent returns an absent value at the given path, for a key that the document does not contain.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records the rule that the value breaks and the text found instead.
+// Fault records an error at the value. The text contains the broken rule and the actual value.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)
 	v.doc.faults = append(v.doc.faults, f)
 }
 
-// FaultOf records a fault of a key in a mapping, or of a deeper key such as redis.addrs. The position of an absent
-// key is that of the mapping.
+// FaultOf records an error at a key of a mapping, or at a nested key such as redis.addrs. For an absent key, the error
+// has the position of the mapping.
 func (v Value) FaultOf(key, format string, args ...any) {
 	at := v.child(key, nil)
 	v.Key(key, func(own Value) { at = own })
@@ -64,7 +64,7 @@ func (v Value) FaultOf(key, format string, args ...any) {
 	at.Fault(format, args...)
 }
 
-// resolve follows anchors and aliases to their node.
+// resolve replaces anchors and aliases by the nodes to which they refer.
 func (v Value) resolve() Value {
 	switch n := v.node.(type) {
 	case *ast.AnchorNode:
@@ -132,7 +132,7 @@ func (v Value) Describe() string {
 	}
 }
 
-// Leaves returns the scalars of the value by path.
+// Leaves returns all scalars in the value, by their paths.
 func (v Value) Leaves() map[string]string {
 	leaves := map[string]string{}
 	v.leaves(leaves)
