@@ -46,7 +46,7 @@ func TestAServiceImportsThePackage(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(engine, "main.go"), []byte(part("```go\n(package main\n.*?)```", 0)),
 		0o644))
 	program := strings.Replace(part("```sh\n(.*?)```", 1), "SEGMENTS=../capper/build/run/segments ", "", 1)
-	require.Contains(t, run(program), part("The program prints\n\n```\n(.*?)```", 0))
+	require.Contains(t, run(program), part("The program prints this result:\n\n```\n(.*?)```", 0))
 
 	linked := run(`go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | sort -u`)
 	for _, module := range []string{"echo", "pebble", "go-redis", "capper/client"} {
