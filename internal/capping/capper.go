@@ -13,18 +13,18 @@ import (
 	"capper/internal/share"
 )
 
-// Capper decides filter calls with the segments, the policy and the store. A Capper is safe for concurrent
-// use.
+// Capper decides filter calls from the users' segments, the policy and the logs in the store. A Capper is safe for
+// concurrent use.
 type Capper struct {
 	store    Store
-	widen    time.Duration // added to rolling windows, because the clocks of the store may differ
+	widen    time.Duration // added to rolling windows, because the clocks that stamp sends may differ
 	segments func() Segments
 	policy   atomic.Pointer[inForce]
 	clock    func() time.Time
 }
 
-// New returns a Capper that uses the store. segments must return the generation in use, never nil. clock
-// must be the clock with which the store stamps sends.
+// New returns a Capper that uses the store. The function segments must return the generation of segments in use, never
+// nil. The function clock must read the clock with which the store stamps sends.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
 	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
 	c.SetPolicy(policy)
@@ -34,39 +34,39 @@ func New(store Store, segments func() Segments, policy *Policy, clock func() tim
 // Policy returns the policy in force.
 func (c *Capper) Policy() *Policy { return c.policy.Load().Policy }
 
-// SetPolicy replaces the policy in force. Calls in progress finish with the policy that they began with.
-// SetPolicy does not change any user's log.
+// SetPolicy replaces the policy in force. Calls in progress finish with the policy that they began with. SetPolicy does
+// not change any user's log.
 func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 
-// Segments returns the generation in use.
+// Segments returns the generation of segments in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
-// Basis is the generation and the policy that were in force at one instant. A caller that decides several
+// Basis is the generation of segments and the policy that were in force at one instant. A caller that decides several
 // sends for one response decides all of them with one Basis.
 type Basis struct {
 	segments Segments
 	policy   *inForce
 }
 
-// Basis returns the generation in use and the policy in force now.
+// Basis returns the generation of segments and the policy that are in force now.
 func (c *Capper) Basis() *Basis { return &Basis{c.segments(), c.policy.Load()} }
 
-// Generation returns the name of the generation.
+// Generation returns the name of the generation of segments.
 func (b *Basis) Generation() string { return b.segments.Generation() }
 
-// Policy returns the policy of the basis.
+// Policy returns the policy of the Basis.
 func (b *Basis) Policy() *Policy { return b.policy.Policy }
 
-// Widening returns the duration that the capper adds to every rolling window of the policy.
+// Widening returns the duration that the Capper adds to every rolling window of the policy.
 func (c *Capper) Widening() time.Duration { return c.widen }
 
-// Store returns the capper's store.
+// Store returns the Capper's store.
 func (c *Capper) Store() Store { return c.store }
 
 // Send is a filter call, which asks for each user whether one message may be sent to that user.
 type Send struct {
 	Message Message
-	Channel Channel  // 0: no channel
+	Channel Channel  // 0: the send has no channel
 	Users   []UserID // distinct users
 	Enforce bool     // true applies the limits; false denies nobody because of a limit and still counts the sends
 	Record  bool     // true counts the sends; false only decides
@@ -74,8 +74,8 @@ type Send struct {
 	Basis   *Basis   // the generation and policy to decide with; nil: those in force when the call begins
 }
 
-// Merge adds sends that another system recorded to the store, limited to the retention of the policy. Merge
-// returns ErrNoMerger when the store does not support merging.
+// Merge adds sends that another system recorded to the store. Sends older than the retention of the policy are left
+// out. Merge returns ErrNoMerger when the store cannot merge sends.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
 	if !ok {
@@ -86,28 +86,28 @@ func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	return merged, merger.Merge(ctx, m, merged)
 }
 
-// ErrNoMerger is the error of a store that does not support merging.
+// ErrNoMerger is the error of a store that cannot merge sends of other systems.
 var ErrNoMerger = errors.New("this store cannot import sends of other systems")
 
-// Retention returns for how long the policy in force needs the log of a user, including the widening.
+// Retention returns the age up to which the policy in force needs log entries, including the widening.
 func (c *Capper) Retention() time.Duration { return c.policy.Load().retention + c.widen }
 
-// Standing is the state of one user under one limit.
+// Standing says how far one user has used up one limit.
 type Standing struct {
 	Limit   *Limit
-	Used    int     // the number of sends that count now
-	FreesAt Instant // when a slot becomes free; 0: a slot is free now; Never: Max is 0
+	Used    int     // the number of sends that count for the limit now
+	FreesAt Instant // when the limit has a free slot; 0: a slot is free now; Never: Max is 0
 }
 
 // Explanation lists all reasons why sends to one user are allowed or denied.
 type Explanation struct {
 	Segment    string // "" for a user in no segment
 	Generation string
-	// Missing lists the sets that the policy needs and the generation lacks. The explanation treats the user as
-	// no member of a missing set, and sends that need a missing set are Unavailable.
+	// Missing lists the sets that the policy needs and the generation of segments lacks. The Explanation treats the
+	// user as no member of a missing set. Sends that need a missing set are Unavailable.
 	Missing []string
-	// TooOld lists the suppressed sets that are older than the policy allows. Sends that need one of these sets
-	// are Unavailable.
+	// TooOld lists the suppressed sets that no send may rely on (see Policy.TooOld). Sends that need one of the sets in
+	// TooOld are Unavailable.
 	TooOld    []string
 	Standings []Standing
 	// Zone is the user's time zone, or the policy's time zone for a user in no time zone set.
@@ -116,22 +116,22 @@ type Explanation struct {
 	Suppressed []*Suppression
 	HeldOut    bool // the user is in the policy's holdout
 	Quiet      []QuietStanding
-	NeverOpen  []Channel // channels whose quiet hours leave the user no open minute within a year, in ascending order
-	Log        Log       // the entries that can still matter, oldest first
+	NeverOpen  []Channel // channels whose quiet hours leave the user no open minute within a year, ascending
+	Log        Log       // the log entries that can still count for a limit, oldest first
 	Messages   map[Token]Message
 	Policy     *Policy
 }
 
-// QuietStanding is the state of one user under one entry of the policy's quiet hours.
+// QuietStanding says whether one entry of the policy's quiet hours is on for one user.
 type QuietStanding struct {
 	Quiet    *Quiet
 	Location *time.Location // the time zone of the quiet hours
 	On       bool           // the quiet hours are on now
-	Until    Instant        // when On is true: the end of these quiet hours, whatever other hours apply
+	Until    Instant        // when On is true: the end of these quiet hours, even if other quiet hours follow
 }
 
-// Explain reads one user's log and applies every limit of the user's segment, including limits of single
-// channels, and every reason to withhold sends. Explain writes nothing.
+// Explain reads one user's log and applies every limit of the user's segment, including limits of single channels.
+// Explain also checks every reason to withhold sends. Explain writes nothing.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
@@ -167,8 +167,7 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	return e, err
 }
 
-// withhold fills in the suppressions, the holdout and the quiet hours that withhold sends from the user on
-// any channel.
+// withhold adds the suppressions, the holdout and the quiet hours that withhold sends to the user on any channel.
 func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	policy := e.Policy
 	for i := range policy.Suppress {
@@ -194,7 +193,7 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	}
 }
 
-// neverOpen reports whether the quiet hours of a channel together leave no open minute.
+// neverOpen reports whether the quiet hours of the channel together leave the user no open minute.
 func (e *Explanation) neverOpen(channel Channel, now Instant) bool {
 	var clocks []quiet.Clock
 	for _, s := range e.Quiet {
@@ -237,8 +236,9 @@ func (l Log) tokens() []Token {
 	return tokens
 }
 
-// Release removes the recorded sends of a message that were not delivered and so frees their slots. Release
-// removes the sends on the given channel; channel 0 means every channel, and sends without a channel.
+// Release removes the recorded sends of a message that were not delivered, so that they no longer count for limits.
+// Release removes only sends on the given channel; channel 0 stands for every channel, and also for sends without a
+// channel.
 func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))
 	err := c.store.Release(ctx, message.Token(), channel, users, released)

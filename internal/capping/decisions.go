@@ -15,38 +15,37 @@ import (
 	"capper/internal/trace"
 )
 
-// Decisions holds the result of a Send for every user. All decisions come from one generation and one
-// policy.
+// Decisions holds the decision of a filter call for every user. All decisions of one call come from one generation of
+// segments and one policy.
 type Decisions struct {
-	Users      []UserID  // the users of the Send
+	Users      []UserID  // the users of the filter call
 	Verdicts   []Verdict // by user
-	Codes      []uint8   // segment by user: 0 for none, otherwise the index into Names plus 1
+	Codes      []uint8   // segment by user: 0 for no segment, otherwise the index into Names plus 1
 	Names      []string  // the segments of the generation
 	Generation string
 	Policy     *Policy
-	// Err says why users are Unavailable, for operators. The error is nil when no user is.
+	// Err is an error for operators that says why some users are Unavailable. Err is nil when no user is Unavailable.
 	Err error
 
-	numbers  []uint32         // by user, see Segments.Numbers
-	groups   []uint32         // by user, an index into rulesets; nil: use Codes as the index
+	numbers  []uint32         // bitmap number by user, see Segments.Numbers
+	groups   []uint32         // by user, an index into rulesets; nil: Codes holds these indexes
 	rulesets []ruleset        // by group
 	zones    []uint16         // by user, an index into places; nil: no decision depends on a user's time zone
-	places   []*time.Location // time zones: first the zone of users without one, then those of the generation
+	places   []*time.Location // first the policy's zone, for users in no time zone set, then the generation's zones
 	withheld bool             // true when sends are withheld from some users
 	kept     []int32          // indexes of the users that the store decides, ascending
 
 	anyOutdated *atomic.Bool // see Batch.Outdated; nil: no user is outdated
 }
 
-// ruleset holds the limits for one group of users in one call, and the rule of each limit at the same index.
+// ruleset holds the limits for one group of users in one call, and at the same index the Rule of each limit.
 type ruleset struct {
 	limits []*Limit
 	rules  []Rule
-	byZone bool // some of the limits depend on the users' time zone
+	byZone bool // some of the limits depend on the user's time zone
 }
 
-// Filter decides a send for all its users. A user that is not decided before the deadline of ctx is
-// Unavailable.
+// Filter decides a send for all its users. A user who is not decided before the deadline of ctx is Unavailable.
 func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	basis := send.Basis
 	if basis == nil {
@@ -65,8 +64,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// decide decides a send with the generation and policy of the basis. known and since have the meaning of the fields of
-// Batch.
+// decide decides a send with the generation of segments and the policy of the basis. known and since mean the same as
+// Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -108,7 +107,8 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	return d
 }
 
-// numberBuffers holds buffers for the numbers of a call's users. They are free again after the decision.
+// numberBuffers holds buffers for the bitmap numbers of a call's users. A buffer is free for another call after the
+// decision.
 var numberBuffers = sync.Pool{New: func() any { return new([]uint32) }}
 
 func numbersOf(segments Segments, users []UserID) []uint32 {
@@ -117,8 +117,8 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 	return numbers
 }
 
-// outdated returns the indexes of the users whose sets have changed since the call looked them up, and the instant of
-// the first attempt with an unknown result.
+// outdated returns the indexes of the users whose sets have changed since the call looked up the sets. It also returns
+// the instant of the call's first attempt with an unknown result.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {
@@ -129,9 +129,9 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 	return at, since
 }
 
-// decideAgain decides the users at the indexes with their latest live changes. The instance then knows every change
-// that was stored before the call began, so the store need not check the versions again. Users whose changes could not
-// be read stay Unavailable.
+// decideAgain reads the latest live changes to sets and decides the users at the given indexes again. After the read,
+// the instance has every change that was stored before the call began, so the store need not compare versions again.
+// Users whose live changes could not be read stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
 	again := *send
@@ -157,8 +157,8 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// renew reads new live changes for the segments. It takes at most half of the call's remaining time, so that the store
-// can still decide the users whose changes are known.
+// renew reads new live changes to the sets of the generation. renew takes at most half of the call's remaining time, so
+// that the store can still decide the users whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -168,7 +168,7 @@ func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	return segments.Renew(ctx, users)
 }
 
-// lookUpZones looks up the users' time zones when a rule of the send depends on them.
+// lookUpZones looks up the users' time zones when a limit or quiet hours of the send depend on time zones.
 func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) {
 	if !send.Enforce || !policy.zones.onChannel(send.Channel) {
 		return
@@ -178,7 +178,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// group assigns each user to the group of users who have the same rules.
+// group puts users who have the same rules into the same group.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -196,9 +196,8 @@ func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.D
 	}
 }
 
-// grouping groups users by segment and time zone. Two time zones share their groups when the current periods
-// of all relevant calendars are equal. Users of a segment whose limits depend on no time zone share one
-// group.
+// grouping groups users by segment and time zone. Two time zones share their groups when the day, week or month that
+// the limits use is the same in both zones. Users of a segment whose limits depend on no time zone share one group.
 type grouping struct {
 	d         *Decisions
 	channel   Channel
@@ -206,12 +205,13 @@ type grouping struct {
 	widen     time.Duration
 	calendars []Calendar
 
-	zones   [][]uint32 // by zone, then by code: the group plus 1; nil: not computed yet
+	zones   [][]uint32 // by zone, then by segment code: the group plus 1; nil: not computed yet
 	periods map[zonePeriods][]uint32
-	plain   []uint32 // by code: the group plus 1 of users whose limits depend on no time zone
+	plain   []uint32 // by segment code: the group plus 1 of users whose limits depend on no time zone
 }
 
-// zonePeriods holds the start and the end of the current period of each relevant calendar in one time zone.
+// zonePeriods holds, for one time zone, the start and the end of the current period of each calendar that the limits
+// use.
 type zonePeriods [2 * len(calendarUnits)]Instant
 
 func (g *grouping) sort() {
@@ -232,7 +232,7 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone returns the groups of the time zone. Zones with equal periods share the slice.
+// ofZone returns the groups of users in the time zone, by segment code. Time zones with equal periods share the slice.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -259,7 +259,7 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// judge lets the store decide the users for whom no earlier rule withholds the send.
+// judge lets the store decide the users from whom no suppression, holdout or quiet hours withhold the send.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -287,11 +287,11 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	return errors.Join(faults...)
 }
 
-// maxParts is the largest number of parts of a call that the store decides at the same time.
+// maxParts is the largest number of batches of one call that the store decides at the same time.
 const maxParts = 16
 
-// parts splits the users for the store by batch. Each group belongs to one batch. More than one part exists only with
-// very many time zones and segments.
+// parts splits the users of a call into batches for the store. All users of a group are in one batch. A call has more
+// than one batch only with very many time zones and segments.
 func (d *Decisions) parts() [][]int32 {
 	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
 	for _, i := range d.kept {
@@ -301,7 +301,8 @@ func (d *Decisions) parts() [][]int32 {
 	return parts
 }
 
-// judgePart lets the store decide one batch: the users at the given indexes, whose groups begin at first.
+// judgePart lets the store decide one batch: the users at the given indexes. The batch begins with the group number
+// first.
 func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
 	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
 	b.Users, b.Groups = make([]UserID, len(at)), make([]uint8, len(at))
@@ -324,7 +325,7 @@ func rulesOf(rulesets []ruleset) [][]Rule {
 	return rules
 }
 
-// ruleset resolves the limits of a segment for one call.
+// ruleset returns the limits of a segment that apply to the channel, with their rules for one call.
 func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration,
 	zone *time.Location) (set ruleset) {
 	limits := p.Limits(segment)
@@ -369,7 +370,7 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits for the bits of user i's Verdict.Shadow: bit k belongs to limit k. ShadowLimits
+// ShadowLimits returns the limits that the bits of user i's Verdict.Shadow mean: bit k belongs to limit k. ShadowLimits
 // returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
@@ -386,7 +387,7 @@ func (d *Decisions) Set(i int) string {
 	return d.Policy.Suppress[d.Verdicts[i].Rule].Set
 }
 
-// Zone returns the time zone by which user i was denied, or nil when no time zone mattered.
+// Zone returns the time zone whose clock led to the denial of user i, or nil when the denial depended on no time zone.
 func (d *Decisions) Zone(i int) *time.Location {
 	switch v := &d.Verdicts[i]; v.By {
 	case ByQuiet:

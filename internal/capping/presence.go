@@ -2,22 +2,22 @@ package capping
 
 import "context"
 
-// Presence says whether a store holds a recorded send. The zero value means unknown.
+// Presence says whether a store holds a recorded send. The zero value means that the store did not report the presence.
 type Presence uint8
 
 // The values of Presence.
 const (
-	PresenceUnknown  Presence = iota // unknown: ask again
+	PresenceUnknown  Presence = iota // the store did not say: ask again
 	PresenceRecorded                 // the send is in the log
 	PresenceMissing                  // the send is not in the log
-	// PresenceForgotten means that the send is not in the log. The log holds LogBound entries of the channel, so newer
-	// entries may have displaced the send.
+	// PresenceForgotten means that the send is not in the log now, but may have been in the log earlier. The log is
+	// full, with LogBound entries of the channel, so newer entries may have displaced the send.
 	PresenceForgotten
 )
 
 // Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded writes
-// nothing and ignores policy and segments: a user who was suppressed after the send still has the send. An entry that
-// is older than every window counts as recorded while the store still holds it.
+// nothing and ignores policy and segments: for a user who was suppressed after the send, Recorded still finds the send.
+// Recorded also finds a send that is older than every window, while the store still has the log entry.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))
@@ -46,11 +46,11 @@ func presenceOf(preview Outcome) Presence {
 
 // Locator is a store that keeps logs on several servers (see As).
 type Locator interface {
-	// Locate returns where the user's log is. Locate makes no network call.
+	// Locate returns the partition and the server that keep the user's log. Locate makes no network call.
 	Locate(user UserID) Location
 }
 
-// Location is the place of a user's log.
+// Location names the partition and the server that keep a user's log.
 type Location struct {
 	Partition int
 	Node      string // address of the server that serves the partition; "": no server at the moment

@@ -9,40 +9,42 @@ import (
 	"time"
 )
 
-// Store keeps the logs of users. Every store decides by the rules of Judge and keeps the promises in doc.go.
-// A Store is safe for concurrent use.
+// Store keeps the logs of users. Every store decides by the rules of Judge and keeps the promises in doc.go. A Store is
+// safe for concurrent use.
 //
-// Every method returns within the deadline of ctx, give or take 50 ms. Users that were not decided by then
-// are marked in the result slice. The result slice has the length and order of users, and the caller zeroes
-// it. The error is for operators and is nil exactly when every user was decided; callers read the slice.
+// Every method returns within the deadline of ctx, give or take 50 ms. In the result slice, users that were not decided
+// before the deadline keep the zero value. The result slice has the length and order of users, and the caller zeroes
+// the slice before the call. The error is for operators and is nil exactly when every user was decided. Callers read
+// the result slice.
 type Store interface {
-	// Filter judges and records every user of the batch, each atomically, and sets verdicts[i] for Users[i]. An
-	// Allowed or Replayed verdict is durable. A user whose verdict is Unavailable may or may not have been
-	// recorded; a retry with the same message id settles this. A batch that Batch.Check rejects returns an error
-	// and does not change the store.
+	// Filter judges and records every user of the batch, each user atomically, and sets verdicts[i] for Users[i]. An
+	// Allowed or Replayed verdict is durable. If a verdict is Unavailable, the store may or may not have recorded the
+	// send. A retry with the same message id is safe and returns the result. If Batch.Check rejects b, Filter returns
+	// an error and does not change the store.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
-	// Release removes the token's sends on the channel from the logs of the distinct users. Channel 0 means
-	// every channel, and sends without a channel. Arguments that CheckRelease rejects return an error and do not
-	// change the store.
+	// Release removes the token's sends on the channel from the logs of the distinct users. Channel 0 stands for every
+	// channel, and also for sends without a channel. If CheckRelease rejects the arguments, Release returns an error
+	// and does not change the store.
 	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
-	// Erase removes the whole log of the user. A missing log is not an error.
+	// Erase removes the whole log of the user. Erase returns nil for a user without a log.
 	Erase(ctx context.Context, user UserID) error
-	// Log returns the user's log, including forgotten entries that are still stored.
+	// Log returns the user's log, including entries that are older than the retention but not removed yet.
 	Log(ctx context.Context, user UserID) (Log, error)
 	// Messages returns the messages of the tokens. The map lacks messages that the store did not remember;
-	// MessageMemory decides which ones it remembers.
+	// MessageMemory selects the messages to remember.
 	Messages(ctx context.Context, tokens []Token) (map[Token]Message, error)
 	// Health returns the store's state for /v1/status and readiness, within the deadline of ctx.
 	Health(ctx context.Context) Health
-	// ClockTolerance returns the largest difference between the clocks that stamp sends. Zero means one clock.
-	// The value never changes, and windows are longer by twice the value.
+	// ClockTolerance returns the largest difference between the clocks that stamp sends. Zero means that one clock
+	// stamps all sends. ClockTolerance always returns the same value, and rolling windows are longer by twice that
+	// value.
 	ClockTolerance() time.Duration
-	// Close stops background work and frees all resources. No call may be in progress.
+	// Close stops background work and frees all resources. No call may be in progress when the caller closes the store.
 	Close() error
 }
 
-// As returns the first value of type T among the store and the stores that it wraps, like errors.As for
-// errors. Callers use As to find what only some stores can do, even when the store is wrapped for metrics.
+// As returns the first value of type T among the store and the stores that it wraps, like errors.As for errors. Callers
+// use As to find abilities that only some stores have, even when the store is wrapped for metrics.
 func As[T any](store Store) (found T, ok bool) {
 	for store != nil {
 		if found, ok = store.(T); ok {
@@ -57,18 +59,18 @@ func As[T any](store Store) (found T, ok bool) {
 	return found, false
 }
 
-// Widening returns the duration that a store adds to rolling windows.
+// Widening returns the duration that the Capper adds to rolling windows for the store's clock tolerance.
 func Widening(store Store) time.Duration { return 2 * store.ClockTolerance() }
 
 // Health is the state of a store.
 type Health struct {
 	Kind     string   // "embedded" or "redis"
-	Path     string   // embedded: the directory
+	Path     string   // for "embedded": the directory
 	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   // why the state is not ok
 	Warnings []string // problems that start-up checks found and tolerated
-	// NeedsRestart says that the store is down until another process opens it. NeedsRestart is false when a
-	// restart would change nothing or would lose records: people must decide then.
+	// NeedsRestart says that the store is down until another process opens the store. NeedsRestart is false when a
+	// restart would not help, or when a restart would lose records and people must decide.
 	NeedsRestart bool
 	Fleet        *Fleet // the instances that share the store; nil for a store of one instance
 }
@@ -80,13 +82,13 @@ type Fleet struct {
 	Made      time.Time      // when the store was created without any record
 }
 
-// Rate is the request budget of a client in users. The zero value means no limit.
+// Rate is the request budget of a client, counted in users. The zero Rate means no limit.
 type Rate struct {
 	UsersPerSecond int // users_per_second; 0: unlimited
-	Burst          int // burst: users at once after a pause, and so the largest batch; 0: the value of UsersPerSecond
+	Burst          int // burst: the most users at once after a pause, and in a batch; 0: the value of UsersPerSecond
 }
 
-// Largest returns the largest number of users that may be decided at once.
+// Largest returns the largest number of users that one call may have.
 func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
 
 // Check returns an error when the rate is invalid.
@@ -100,8 +102,8 @@ func (r Rate) Check() error {
 	return nil
 }
 
-// RateState is the state of a client's budget after a call. RetryAfter and ResetAfter are zero when the
-// client need not wait.
+// RateState is the state of a client's budget after a call. RetryAfter and ResetAfter are zero when the client need not
+// wait.
 type RateState struct {
 	Allowed    bool
 	Remaining  int           // the number of users that would be allowed at once now
@@ -109,59 +111,58 @@ type RateState struct {
 	ResetAfter time.Duration // the time until the whole burst is available again
 }
 
-// RateLimiter keeps the request budgets of clients. A store that several instances share is also a
-// RateLimiter (see As), so that the instances share the clients' budgets. A RateLimiter is safe for
-// concurrent use.
+// RateLimiter keeps the request budgets of clients. A store that several instances share is also a RateLimiter (see
+// As), so that the instances share the clients' budgets. A RateLimiter is safe for concurrent use.
 type RateLimiter interface {
-	// Take takes users from the client's budget, all or nothing. rate must have a limit, and users must not
-	// exceed its burst. Take returns within the deadline of ctx. Take returns an error when the budget could not
-	// be reached, and the caller decides what happens then.
+	// Take subtracts users from the client's budget if the budget has enough for all of them. rate must have a limit,
+	// and users must not exceed the burst of rate. Take returns within the deadline of ctx. Take returns an error when
+	// it could not read the budget, and the caller decides whether to allow the call.
 	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
 }
 
 // Archiver is implemented by stores that can write an archive of themselves while they serve calls (see As).
 type Archiver interface {
-	// Backup writes an archive of the store's current state, with every send that was answered before the call.
-	// After an error the written bytes are useless.
+	// Backup writes an archive of the store's current data, with every send that was answered before the call. If
+	// Backup returns an error, the bytes written so far are useless.
 	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
-// Accepter is implemented by stores whose servers may lose data while they serve calls (see As). Users whose
-// logs may be incomplete are unavailable until an operator accepts the loss.
+// Accepter is implemented by stores whose servers may lose data while they serve calls (see As). Users whose logs may
+// be incomplete are Unavailable until an operator accepts the loss of data.
 type Accepter interface {
-	// AcceptLoss makes the affected users available again, with the remaining log entries, and returns the
-	// accepted losses. AcceptLoss returns nil when no loss was open. The store keeps the reason. A *LossError
+	// AcceptLoss makes the affected users available again, with the log entries that remain, and returns the accepted
+	// losses. AcceptLoss returns nil when no loss of data was open. The store keeps the operator's reason. A *LossError
 	// means that the server still loses data.
 	AcceptLoss(ctx context.Context, reason string) ([]AcceptedLoss, error)
 }
 
-// AcceptedLoss is one loss by a server, with the time when it was noticed.
+// AcceptedLoss is one loss of data by a server, with the time when capper noticed the loss.
 type AcceptedLoss struct {
 	Node, Reason, What string
 	Since              time.Time
 	Partitions         int // the number of partitions whose users are affected
 }
 
-// LossError is the error of a loss that cannot be accepted.
+// LossError is the error for a loss of data that cannot be accepted.
 type LossError struct{ Err error }
 
 // Error returns the text of the wrapped error.
 func (e *LossError) Error() string { return e.Err.Error() }
 
-// FormatError is the error of a store with a format that this program cannot read. The store was not
-// changed.
+// FormatError is the error for a store with a format that this program cannot read. The program has not changed such a
+// store.
 type FormatError struct {
 	Marker string // the stored format marker; "": a store with data but without a marker
 	Found  int    // the version in the marker; 0: not a marker of capper
 	Oldest int    // the oldest version that this program reads
 	Newest int    // the newest version, which this program writes
 	Want   string // the marker of the newest version
-	// IDs and WantIDs describe the ids of the store and those of the configuration, such as "dense". They are equal
-	// unless the ids are the reason for the error.
+	// IDs describes the kind of user ids in the store, and WantIDs the kind in the configuration, such as "dense". IDs
+	// and WantIDs are equal unless the ids are the reason for the error.
 	IDs, WantIDs string
 }
 
-// Error names both versions and the action to take.
+// Error names the version of the store, the versions that this program reads, and the action to take.
 func (e *FormatError) Error() string {
 	reads := fmt.Sprintf("this version of capper reads the formats %d to %d", e.Oldest, e.Newest)
 	if e.Oldest == e.Newest {

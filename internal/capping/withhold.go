@@ -8,29 +8,30 @@ import (
 	"capper/internal/share"
 )
 
-// Marks of users from whom a send is withheld before the store reads their log. A mark is the index of the
-// policy's suppression plus 1, or one of these constants; 0 withholds nothing.
+// The values of a user's mark, which says why a send is withheld before the store reads the user's log. A mark is the
+// index of the policy's suppression plus 1, or one of these constants; mark 0 withholds nothing.
 const (
 	markHoldout = 255 - iota
 	markQuiet
 )
 
-// withholding holds the causes that withhold a send from users before limits apply: suppressed sets, the
-// holdout and quiet hours. The zero value withholds nothing.
+// withholding holds the reasons to withhold a send from users before limits apply: suppressed sets, the holdout and
+// quiet hours. The zero value withholds nothing.
 type withholding struct {
 	suppressed []suppressed
 	holdout    *Holdout
 	quiet      *nights
 }
 
-// suppressed is a set whose users the send must not reach.
+// suppressed is a set whose users must not receive the send.
 type suppressed struct {
 	set  Set
 	mark uint8
 }
 
 // newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
-// newWithholding returns an error if a set is missing in the generation or too old. No user may then receive the send.
+// newWithholding returns an error if a set is missing in the generation of segments or is too old. After such an error,
+// no user may receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old, outrun []string
 	find := func(name string) Set {
@@ -68,13 +69,13 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 	return w, nil
 }
 
-// bySets reports whether the send is withheld from members of sets.
+// bySets reports whether members of some sets do not get the send.
 func (w *withholding) bySets() bool {
 	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets,
 		func(s []Set) bool { return s != nil })
 }
 
-// apply marks and denies the users from whom the send is withheld at the instant now.
+// apply denies the users from whom the send is withheld at the instant now.
 func (w *withholding) apply(d *Decisions, now Instant) {
 	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
 		return
@@ -93,7 +94,7 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny denies the marked users. It separates them from the others without a branch that depends on the marks.
+// deny denies the marked users. deny separates marked users from the others without a branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
 	kept, last := 0, len(marks)
@@ -116,7 +117,7 @@ func (w *withholding) deny(d *Decisions, marks []uint8) {
 	}
 }
 
-// postpone moves an instant at which a slot becomes free out of quiet hours, to their end.
+// postpone corrects each denial whose slot becomes free within quiet hours: FreesAt becomes the end of the quiet hours.
 func (w *withholding) postpone(d *Decisions) {
 	if w.quiet == nil {
 		return
@@ -132,22 +133,22 @@ func (w *withholding) postpone(d *Decisions) {
 // nights holds the quiet hours that apply to a send.
 type nights struct {
 	hours []*Quiet
-	index []uint8 // the index of each in the policy
-	sets  [][]Set // for each: the sets whose users it applies to; nil: every user
+	index []uint8 // by quiet hours: their index in the policy
+	sets  [][]Set // by quiet hours: the sets of users to whom they apply; nil: every user
 
 	now    Instant
 	zones  []uint16         // by user, an index into places; nil: 0 for every user
 	places []*time.Location // time zones
 	masks  []uint16         // by user, one bit for each quiet hours that apply; nil: all apply to every user
-	zoned  []*night         // by zone, when all hours apply to every user; nil: not computed yet
+	zoned  []*night         // by zone, when all quiet hours apply to every user; nil: not computed yet
 	masked map[uint32]*night
 }
 
-// night holds the quiet hours of users who have the same time zone and the same hours.
+// night holds the quiet hours of all users who have the same time zone and the same quiet hours.
 type night struct {
-	mark     uint8   // markQuiet when it is quiet at the instant of the call; otherwise 0
-	by       uint8   // when quiet: the hours that are on, by their index in the policy
-	until    Instant // when quiet: the end of the quiet hours
+	mark     uint8   // markQuiet when quiet hours are on at the instant of the call; otherwise 0
+	by       uint8   // when quiet hours are on: their index in the policy
+	until    Instant // when quiet hours are on: the end of the quiet hours
 	clocks   []quiet.Clock
 	timeline *quiet.Timeline // nil: not used yet
 }
@@ -207,7 +208,7 @@ func (n *nights) mark(marks []uint8) {
 	}
 }
 
-// of returns the night of user i.
+// of returns the quiet hours of user i.
 func (n *nights) of(i int) *night {
 	zone := uint16(0)
 	if n.zones != nil {
@@ -228,7 +229,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night returns the night for a time zone and a mask of quiet hours.
+// night returns the quiet hours for a time zone and a bit mask of entries.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
@@ -250,7 +251,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// opens returns the first instant, at or after the given one, that is outside quiet hours.
+// opens returns the first instant at or after the given instant that is outside quiet hours.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)
@@ -258,7 +259,8 @@ func (n *night) opens(at Instant) Instant {
 	return openingOf(n.timeline.Opens(at.Time()))
 }
 
-// quietAt reports whether any of the quiet hours is in force, which of them comes first, and when they end.
+// quietAt reports whether quiet hours are on. by is the index of the first clock whose quiet hours are on, and until
+// the instant at which all are off.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
 	piece := quiet.At(clocks, now.Time())
 	if !piece.On {
@@ -267,7 +269,7 @@ func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant)
 	return true, piece.By, openingOf(piece.Until)
 }
 
-// openingOf returns the instant of an opening, or Never for the zero time.
+// openingOf returns the instant at which quiet hours end, or Never for the zero time.
 func openingOf(t time.Time) Instant {
 	if t.IsZero() {
 		return Never
