@@ -16,58 +16,62 @@ import (
 type Batch struct {
 	Message Message // the ID may be "" only when Record is false; stores keep the message, so that people can read logs
 	Token   Token   // the result of Message.Token()
-	Channel Channel // the channel of the send; 0: no channel
+	Channel Channel // the channel of the send; 0: the send has no channel
 
 	Users  []UserID // distinct users in any order; ascending is fastest
 	Groups []uint8  // Groups[i] is the index into Rules for Users[i]
 	Rules  [][]Rule // rules by group: 1 to 256 groups with up to 255 rules; an empty group denies nobody
 
-	// Record says whether the store appends the allowed sends to the logs. False only decides and writes nothing.
+	// Record says whether the store appends the allowed sends to the users' logs. If Record is false, the store only
+	// decides and writes nothing.
 	Record bool
-	// At is the instant of the decision. It must be zero if Record is true. Zero means now: the store reads its own
-	// clock as late as possible.
+	// At is the instant for which the store decides. At must be zero if Record is true. If At is zero, the store
+	// decides for now and reads its own clock as late as possible.
 	At Instant
-	// Retention is how long a store keeps an entry, from MinRetention to MaxRetention: the longest window of the
-	// policy, widened. A store deletes entries by the longest retention of the recent past. A limit that is missing for
-	// a short time therefore erases no entry.
+	// Retention is the time for which a store keeps a log entry: the longest window of the policy, plus the widening
+	// for differing clocks. Retention must be MinRetention to MaxRetention. A store deletes log entries by the longest
+	// retention of its recent batches. A limit that is missing in the configuration for a short time therefore erases
+	// no log entry.
 	Retention time.Duration
 
-	// Known holds the versions of the live changes to sets that the caller has applied, by partition of the store
-	// (see package live). The store decides no user of a partition with another version: these users are
-	// Unavailable and Outdated. Nil means no check.
+	// Known holds the versions of the live changes to sets that the caller has applied, by partition of the store (see
+	// package live). If a partition has another version, the store does not decide the users of that partition: they
+	// are Unavailable and Outdated. If Known is nil, the store does not compare versions.
 	Known []string
-	// The store sets Outdated if the verdict of any user is Outdated, so that callers need not read every verdict. It
-	// may be nil.
+	// The store sets Outdated if the verdict of any user is Outdated, so that callers need not read every verdict.
+	// Outdated may be nil.
 	Outdated *atomic.Bool
-	// Since is the instant of the call's first attempt with an unknown result: a send of the message that was
-	// recorded at or after Since is this call's own, and no replay. Zero means that there was no such attempt.
+	// Since is the instant of the call's first attempt with an unknown result. If a log has this message with an
+	// instant at or after Since, this call recorded the send itself, and the send is no replay. A zero Since means that
+	// no attempt had an unknown result.
 	Since Instant
 }
 
-// Horizon returns the instant at or before which the store forgets entries.
+// Horizon returns the instant at or before which the store ignores log entries.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
 }
 
-// The lower and upper bound of Batch.Retention.
+// MinRetention and MaxRetention are the bounds of Batch.Retention.
 const (
 	MinRetention = time.Millisecond
 	MaxRetention = 5 * 366 * 24 * time.Hour
 )
 
-// The largest numbers of groups in a batch and of rules in a group. Both indexes are stored in one byte.
+// maxGroups is the largest number of groups in a batch, and maxRules the largest number of rules in a group. The index
+// of a group and the index of a rule each take one byte.
 const (
 	maxGroups = 256
 	maxRules  = 255
 )
 
-// MaxShadow is the largest number of shadow rules in a group. Shadow rules must be among the first 32 rules:
-// each has one bit in Verdict.Shadow.
+// MaxShadow is the largest number of shadow rules in a group. Shadow rules must be among the first 32 rules of a group,
+// because each has one bit in Verdict.Shadow.
 const MaxShadow = 32
 
-// Check returns an error when the batch or the number of verdicts is invalid for every store, and nil
-// otherwise. Every store calls Check first, so that a caller's mistake fails only that call. Check does not
-// look for duplicate users: at most one send of a duplicate user is recorded.
+// Check returns an error when no store could decide the batch, or when the number of verdicts is wrong. Every store
+// calls Check first, so that a mistake in one call's arguments fails only that call. Check does not look for duplicate
+// users. A store records at most one send of a duplicate user.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
@@ -109,9 +113,9 @@ func (b *Batch) checkRules() error {
 	return nil
 }
 
-// allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight
-// numbers at a time and takes a tenth of a nanosecond for each. Adding the distance from n to the next
-// multiple of 128 sets the highest bit of a byte exactly when its lower seven bits reach n modulo 128.
+// allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
+// time and takes a tenth of a nanosecond for each number. Adding the distance from n to the next multiple of 128 sets
+// the highest bit of a byte exactly when its lower seven bits reach n modulo 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -136,12 +140,12 @@ func allBelow(groups []uint8, n int) bool {
 	return over&high == 0
 }
 
-// Released is the result of a release for one user. The zero value means unknown.
+// Released says whether a release removed the send of one user. The zero value means that the result is unknown.
 type Released uint8
 
-// The results of a release.
+// The values of Released.
 const (
-	ReleaseUnavailable Released = iota // unknown: release again
+	ReleaseUnavailable Released = iota // the result is unknown: release again
 	ReleaseDone                        // the send was in the log and has been removed
 	ReleaseAbsent                      // the send was not in the log
 )
@@ -158,21 +162,20 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	return nil
 }
 
-// Distinct moves the first occurrence of each user to the start of users and keeps their order. Distinct
-// returns that part of the slice and the number of duplicates. Distinct runs in linear time with an
-// open-addressing hash set of twice the size. The hash mixes all bits with a seed that is new in every call,
-// so that neither consecutive nor chosen ids collide.
+// Distinct moves the first occurrence of each user to the start of the slice and keeps the users' order. Distinct
+// returns the distinct users, in the memory of the argument, and the number of duplicates. Distinct runs in linear
+// time, with an open-addressing hash set that has at least twice as many slots as users. The hash mixes all bits of an
+// id with a seed that is new in every call, so that neither consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
-// DistinctMoved does the same as Distinct, and calls moved for each user that moves to an earlier place. A nil function
-// is not called.
+// DistinctMoved does the same as Distinct, and calls moved for each user that moves to a lower index. moved may be nil.
 func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {
 		all |= user
 	}
 	if all <= MaxDense {
-		return distinctIn[uint32](users, moved) // in half of the memory, which the processor's caches hold longer
+		return distinctIn[uint32](users, moved) // 32-bit slots stay in the caches of the processor longer
 	}
 	return distinctIn[UserID](users, moved)
 }
@@ -210,16 +213,16 @@ func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) 
 	return users[:n], len(users) - n
 }
 
-// mostPooled is the largest number of slots of a table that later calls reuse. New memory of this size costs more than
-// the search in it.
+// mostPooled is the largest number of slots of a hash set whose memory later calls reuse. Allocating a hash set of this
+// size takes longer than the search in the hash set.
 const mostPooled = 1 << 18
 
-// hashSet is the memory of a hash set, in which an empty slot is 0.
+// hashSet is the memory of a hash set of users. An empty slot is 0.
 type hashSet[Slot uint32 | UserID] struct{ slots []Slot }
 
 var narrowSlots, wideSlots sync.Pool // *hashSet[uint32] and *hashSet[UserID]
 
-// slotsOf returns empty slots.
+// slotsOf returns a hash set with the given number of empty slots.
 func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	if t, ok := slotPool[Slot]().Get().(*hashSet[Slot]); ok && cap(t.slots) >= size {
 		t.slots = t.slots[:size]
@@ -229,7 +232,7 @@ func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	return &hashSet[Slot]{make([]Slot, size)}
 }
 
-// free keeps the slots for a later call.
+// free keeps the memory of the hash set for a later call.
 func (t *hashSet[Slot]) free() {
 	if cap(t.slots) <= mostPooled {
 		slotPool[Slot]().Put(t)

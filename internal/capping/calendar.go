@@ -15,11 +15,12 @@ const (
 // calendarUnit defines one calendar unit: a day, a week or a month.
 type calendarUnit struct {
 	name Calendar
-	// longest is an upper bound for the length of a period. The bound is two hours longer than the longest period,
-	// because clocks go back by up to two hours: two at Antarctica/Troll, one in nearly all other zones.
+	// longest is an upper bound for the length of one period of the unit. The bound is two hours longer than the
+	// longest period, because the clocks of Antarctica/Troll go back by two hours. Nearly all other clocks go back by
+	// one hour.
 	longest time.Duration
-	// period returns the first day of the period that holds today, and the first day of the next period.
-	// The days may be out of range, such as 0 or 32 November.
+	// period returns the first day of the period that contains today, and the first day of the next period. Days may be
+	// out of range, such as 0 November or 32 November.
 	period func(today date, weekday time.Weekday) (first, next date)
 }
 
@@ -29,8 +30,8 @@ type date struct {
 	day   int
 }
 
-// calendarUnits is the only list of calendars. Configuration, array sizes, models and tests loop over this
-// list.
+// calendarUnits is the only list of calendar units. Configuration, array sizes, models and tests loop over
+// calendarUnits.
 var calendarUnits = [...]calendarUnit{
 	{CalendarDay, 26 * time.Hour, func(d date, _ time.Weekday) (first, next date) {
 		return d, date{d.year, d.month, d.day + 1}
@@ -44,7 +45,7 @@ var calendarUnits = [...]calendarUnit{
 	}},
 }
 
-// Calendars returns the calendars, shortest first.
+// Calendars returns the units of calendar windows, shortest first.
 func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	for i := range calendarUnits {
 		calendars[i] = calendarUnits[i].name
@@ -52,7 +53,7 @@ func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	return calendars
 }
 
-// unit returns the definition of the calendar. unit panics for a calendar that is not in calendarUnits.
+// unit returns the definition of the calendar unit. unit panics for a calendar that is not in calendarUnits.
 func (c Calendar) unit() *calendarUnit {
 	for i := range calendarUnits {
 		if calendarUnits[i].name == c {
@@ -62,7 +63,7 @@ func (c Calendar) unit() *calendarUnit {
 	panic("capping: unknown calendar " + string(c))
 }
 
-// period returns the first instant of the calendar period that holds now, and the first instant of the next period.
+// period returns the first instant of the calendar period that contains now, and the first instant of the next period.
 func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
 	local := now.Time().In(location)
 	year, month, day := local.Date()
@@ -70,9 +71,10 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// start returns the first instant of a day. time.Date normalises days that are out of range. Where clocks
-// skip midnight, time.Date may return an hour of the day before: the day then begins at the change. Where
-// clocks go back to midnight, time.Date may return the second of two midnights: the day began at the first.
+// start returns the first instant of a day in the time zone. time.Date normalises days that are out of range. Where
+// clocks skip midnight, time.Date may return an hour of the day before; start then returns the instant of the clock
+// change. Where clocks go back to midnight, time.Date may return the second of two midnights; start then returns the
+// first midnight.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

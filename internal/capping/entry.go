@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// UserID identifies a user in stores, logs and audits. In a deployment with dense ids it is the id itself: 0 to
-// MaxDense.
+// UserID identifies a user in stores, logs and audits. In a deployment with dense ids, the UserID is the dense id
+// itself: 0 to MaxDense.
 type UserID uint64
 
 // MaxDense is the largest dense id, as in the roaring format.
 const MaxDense UserID = 1<<32 - 1
 
-// Dense returns the dense id of a user, in a deployment with dense ids. Code whose bitmaps, stored forms or answers
-// hold only dense ids converts users with it.
+// Dense returns the dense id of a user, in a deployment with dense ids. Code whose bitmaps, files or responses hold
+// only dense ids calls Dense to convert users.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.
@@ -25,7 +25,7 @@ func AppendDense(dst []uint32, users []UserID) []uint32 {
 	return dst
 }
 
-// AppendUsers appends the users with the dense ids to dst.
+// AppendUsers appends the users who have the given dense ids to dst.
 func AppendUsers(dst []UserID, ids []uint32) []UserID {
 	for _, id := range ids {
 		dst = append(dst, UserID(id))
@@ -33,14 +33,14 @@ func AppendUsers(dst []UserID, ids []uint32) []UserID {
 	return dst
 }
 
-// Channel is the stable number of a configured channel, 1 to 255. Zero means no channel.
+// Channel is the stable number of a configured channel, 1 to 255. Zero means that a send has no channel.
 type Channel uint8
 
-// Instant is a time in milliseconds since 2024-01-01T00:00:00Z. Sends are stamped in this unit. Storable
-// instants are 0 to Never-1 (year 2058).
+// Instant is a time in milliseconds since 2024-01-01T00:00:00Z. Log entries store times in this unit. Instants in a log
+// are 0 to Never-1 (year 2058).
 type Instant int64
 
-// Never is an instant later than every storable instant.
+// Never is an instant later than every instant in a log.
 const Never Instant = 1<<40 - 1
 
 // EpochUnixMillis is the Unix time of Instant 0, in milliseconds.
@@ -52,7 +52,8 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli() - EpochUnixMi
 // Time returns the instant as a time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMilli(int64(i) + EpochUnixMillis).UTC() }
 
-// EntrySize is the size of one log entry in bytes: milliseconds (5, big endian), channel (1), token (6).
+// EntrySize is the size of one log entry in bytes: the Instant (5 bytes, big endian), the channel (1) and the token of
+// the message (6).
 const EntrySize = 12
 
 // LogBound is the largest number of entries of one channel in a log, and the largest Max of a limit.
@@ -65,7 +66,7 @@ type Entry struct {
 	Token   Token
 }
 
-// Log holds the recorded sends of one user in time order, EntrySize bytes each. The empty log belongs to a
+// Log holds the recorded sends of one user in time order, EntrySize bytes for each send. The empty log belongs to a
 // user without sends.
 type Log []byte
 
@@ -109,8 +110,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find returns the index of the newest entry with the token and the channel. find returns -1 when no such
-// entry is later than horizon.
+// find returns the index of the newest log entry with the token and the channel. find returns -1 when no such entry is
+// later than horizon.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -123,8 +124,9 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	return -1
 }
 
-// Record appends to dst the log with e recorded, and returns the extended dst. Record omits the entries at or before
-// horizon. It stamps e no earlier than the newest entry, and keeps at most LogBound entries of e's channel.
+// Record appends the log, with the entry e added, to dst, and returns the extended dst. Record omits log entries at or
+// before horizon. Record gives e a time no earlier than the newest entry, and keeps at most LogBound entries of e's
+// channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {
@@ -160,7 +162,7 @@ func (l Log) overflow(channel Channel) int {
 	return oldest
 }
 
-// Live returns the part of the log that is later than horizon. The returned log shares the bytes of l.
+// Live returns the log entries later than horizon. The returned log shares the bytes of l.
 func (l Log) Live(horizon Instant) Log {
 	i := 0
 	for i < l.Len() && l.At(i) <= horizon {
@@ -169,8 +171,8 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the entries of the token on the channel, and reports whether it
-// left out any. Channel 0 means every channel, and entries without a channel.
+// Release appends to dst the log without the token's entries on the channel, and reports whether the log had such
+// entries. Channel 0 stands for every channel, and also for entries without a channel.
 func (l Log) Release(dst []byte, channel Channel, token Token) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]

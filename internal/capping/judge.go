@@ -1,7 +1,6 @@
 package capping
 
-// Outcome is the decision for one user. The zero value is Unavailable, so that an undecided send is never
-// delivered.
+// Outcome is the decision for one user. The zero value is Unavailable, so that nobody delivers an undecided send.
 type Outcome uint8
 
 // The outcomes.
@@ -30,40 +29,40 @@ func Outcomes() (list [outcomes]Outcome) {
 // String returns the outcome's name.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Verdict is a store's decision for one user. The zero value is Unavailable.
+// Verdict is a store's decision for one user. The zero value of a Verdict is Unavailable.
 type Verdict struct {
 	Outcome Outcome
 	By      Reason // the reason of a Denied outcome
-	// Rule is the index of the rule that frees a slot last, for a denial by a limit. For a denial by suppression
-	// it is the index of the suppression in the policy.
+	// Rule is the index of the rule that frees a slot last, when a limit denied the send. Rule is the index of the
+	// suppression in the policy, when a suppression denied the send.
 	Rule uint8
-	// Outdated says that the user is Unavailable only because sets have changed since Batch.Known. FreesAt is then the
-	// instant of the call's first attempt with an unknown result, or Never.
+	// Outdated says that the user is Unavailable only because sets have changed since the versions in Batch.Known. When
+	// Outdated is true, FreesAt is the instant of the call's first attempt with an unknown result, or Never.
 	Outdated bool
 	Shadow   uint32  // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
 	FreesAt  Instant // when Denied: the instant at which every rule has a free slot; Never when waiting does not help
 }
 
-// Reason is the cause of a denial. Stores deny only ByLimit.
+// Reason is the cause of a denial. Stores deny only with the reason ByLimit.
 type Reason uint8
 
-// The reasons to deny. The Capper checks suppression, holdout and quiet hours in this order, and the limits
-// last.
+// The reasons of a denial. The Capper checks suppression, holdout and quiet hours in this order, and the limits last.
 const (
 	ByLimit       Reason = iota
 	BySuppression        // the user is in a suppressed set of the policy
-	ByHoldout            // the user is in the holdout, which receives nothing for comparison
+	ByHoldout            // the user is in the holdout, which receives no sends and serves as a comparison group
 	ByQuiet              // quiet hours are on for the user
 )
 
-// Name returns the name of the reason. Responses show it in place of a limit's name. Name returns "" for ByLimit.
+// Name returns the name of the reason. Responses show the name of the reason in the field for a limit's name. Name
+// returns "" for ByLimit.
 func (r Reason) Name() string {
 	return [...]string{ByLimit: "", BySuppression: "suppressed", ByHoldout: "holdout", ByQuiet: "quiet"}[r]
 }
 
-// Judge decides one send of the token on the channel at the instant now, against a user's log. Judge ignores
-// entries at or before horizon. Judge changes nothing and does not allocate; the store records an Allowed
-// send.
+// Judge decides at the instant now whether a user with the given log may receive the message with the token on the
+// channel. Judge ignores log entries at or before horizon. Judge changes nothing and does not allocate memory. The
+// store records an Allowed send.
 func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Instant) Verdict {
 	if token != (Token{}) && log.find(channel, token, horizon) >= 0 {
 		return Verdict{Outcome: Replayed}

@@ -12,16 +12,16 @@ const MaxName = 64
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// NameRule is the error text of the rule that IsName checks. Its format verb takes the invalid name.
+// NameRule is the error text of the rule that IsName checks. The format verb of NameRule takes the invalid name.
 const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, got %q"
 
 // IsName reports whether text is a valid name of a limit, a channel, a client or a namespace.
 func IsName(text string) bool { return namePattern.MatchString(text) }
 
-// ChannelSet is a set of channels with one bit for each. The zero value means all channels.
+// ChannelSet is a set of channels with one bit for each channel. The zero ChannelSet means all channels.
 type ChannelSet [4]uint64
 
-// ChannelSetOf returns the set of the given channels. Without arguments it returns the set of all channels.
+// ChannelSetOf returns the set of the given channels. Without arguments, ChannelSetOf returns the set of all channels.
 func ChannelSetOf(channels ...Channel) (set ChannelSet) {
 	for _, c := range channels {
 		set[c/64] |= 1 << (c % 64)
@@ -37,8 +37,8 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add adds the channels of other to s. Here the zero value of s means no channel, but the zero value of other means all
-// channels.
+// add adds the channels of other to s. In s, unlike elsewhere, a zero value means no channel; the zero value of other
+// means all channels.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {
@@ -73,8 +73,8 @@ type Limit struct {
 	Calendar Calendar       // "" when Window is set
 	Location *time.Location // the time zone of Calendar; nil is UTC
 	UserZone bool           // Calendar uses the user's own time zone, and Location is ignored
-	Channels ChannelSet     // zero: sends of every channel, and sends without a channel
-	Shadow   bool           // the limit is judged and counted but denies nobody
+	Channels ChannelSet     // zero: sends on every channel, and sends without a channel
+	Shadow   bool           // the limit counts whom it would deny, but denies nobody
 }
 
 // AppliesTo reports whether the limit judges sends on the channel.
@@ -83,7 +83,7 @@ func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 // byUserZone reports whether the limit's calendar periods depend on the user's time zone.
 func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }
 
-// longest returns an upper bound for the time during which an entry can count.
+// longest returns an upper bound for the time during which a log entry can count for the limit.
 func (l *Limit) longest() time.Duration {
 	if l.Calendar == "" {
 		return l.Window
@@ -91,11 +91,11 @@ func (l *Limit) longest() time.Duration {
 	return l.Calendar.unit().longest
 }
 
-// Rule returns the rule of the limit at the instant now, with rolling windows longer by widen. A limit with
-// UserZone is resolved for users in UTC.
+// Rule returns the rule of the limit at the instant now. The rule adds widen to a rolling window. For a limit with
+// UserZone, Rule uses UTC as the user's time zone.
 func (l *Limit) Rule(now Instant, widen time.Duration) Rule { return l.RuleIn(now, widen, nil) }
 
-// RuleIn returns the rule of the limit at the instant now for users in a time zone. A nil zone means UTC.
+// RuleIn returns the rule of the limit at the instant now for users in the time zone. A nil zone means UTC.
 func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Rule {
 	r := Rule{Max: l.Max, Channels: l.Channels, Shadow: l.Shadow}
 	if l.Calendar == "" {
@@ -109,7 +109,8 @@ func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Ru
 	return r
 }
 
-// Span returns the window as in the configuration: a duration such as "24h", or a name from Calendars.
+// Span returns the window of the limit as written in the configuration: a duration such as "24h", or a name from
+// Calendars.
 func (l *Limit) Span() string {
 	if l.Calendar != "" {
 		return string(l.Calendar)

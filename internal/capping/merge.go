@@ -13,36 +13,37 @@ import (
 // times (see As). A Merger is safe for concurrent use.
 type Merger interface {
 	// Merge combines the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
-	// Users[i]. Each user is merged atomically, in parallel with calls that decide. Merged sends are as durable as
-	// sends that Filter recorded. If merged[i] is not Done, the log of the user may or may not have been merged. A
-	// repeated merge settles this. The error is for operators and is nil exactly when every user is done. A merge that
-	// Merge.Check rejects returns an error and does not change the store.
+	// Users[i]. The store merges each user atomically, in parallel with calls that decide. Merged sends are as durable
+	// as sends that Filter recorded. If merged[i].Done is false, the store may or may not have merged the log of the
+	// user. After such a result, the caller can repeat the merge safely. The error is for operators and is nil exactly
+	// when every user is done. If Merge.Check rejects m, Merge returns an error and does not change the store.
 	Merge(ctx context.Context, m *Merge, merged []Merged) error
 }
 
-// Merge holds sends that another system recorded, by user.
+// Merge holds the sends that another system recorded, by user.
 type Merge struct {
 	Users    []UserID  // distinct users in any order; ascending is fastest
 	Logs     []Log     // Logs[i] belongs to Users[i]: in time order, each pair of channel and token once
 	Messages []Message // messages of the logs' tokens, remembered as long as their sends; may be empty
-	// Retention is how long the store keeps an entry, as in Batch. Older entries are not merged.
+	// Retention is the time for which the store keeps a log entry, as in Batch. Sends older than Retention are not
+	// merged.
 	Retention time.Duration
 	// Counted says whether the merge adds the sends to the counts of the messages in Messages, like sends that
 	// Filter recorded.
 	Counted bool
 }
 
-// Merged is the result of a merge for one user. The zero value means that the user may or may not have been
-// merged.
+// Merged says whether the store merged the log of one user. The zero value means that the store may or may not have
+// merged the log.
 type Merged struct {
 	Done bool
-	// Added is the number of entries that the log did not hold before; see MergedOf. When a call retries a user,
-	// Added is the number of the last attempt.
+	// Added is the number of merged entries that the user's log did not have before; see MergedOf. When the store
+	// retries a user within a call, Added is the number of the last attempt.
 	Added uint16
 }
 
-// Check returns an error when the merge or the number of results is invalid for every store, and nil
-// otherwise. Check does not look for duplicate users: both logs of a duplicate user are merged.
+// Check returns an error when no store could perform the merge, or when the number of results is wrong. Check does not
+// look for duplicate users. The store merges both logs of a duplicate user.
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
@@ -67,15 +68,15 @@ func (m *Merge) Check(merged []Merged) error {
 	return nil
 }
 
-// MergedOf returns the result for a merged user with the given number of added entries. Larger numbers than
-// 65,535 become 65,535.
+// MergedOf returns the result for a merged user whose log got the given number of new entries. MergedOf stores numbers
+// above 65,535 as 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends to dst the entries of both logs, and returns how many entries of other were added. The result is in
-// time order. It holds only entries later than horizon, and at most the newest LogBound entries of each channel. An
-// entry of other with a channel and token that l already has is the same send, and the entry of l stays. Entries
-// without a token are the same send when their times are equal. Entries of l count as newer than entries of other with
-// the same time, so that a repeated merge adds nothing.
+// Union appends to dst the entries of l and other, and returns the number of entries that came from other. The returned
+// log is in time order. The returned log has only entries later than horizon, and at most the newest LogBound entries
+// of each channel. An entry of other with a channel and token that l already has is the same send, and Union keeps the
+// entry of l. Entries without a token are the same send when their times are equal. Of two entries with the same time,
+// the entry of l counts as newer, so that a repeated merge adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -101,7 +102,7 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// lacking returns the entries of other that l does not have, each once.
+// lacking returns the sends of other that l does not have, each send once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)
@@ -114,8 +115,7 @@ func (l Log) lacking(other Log) (fresh Log) {
 	return fresh
 }
 
-// shortLog is the number of entries up to which a linear search is faster than a hash set, which needs
-// memory.
+// shortLog is the number of log entries up to which a linear search is faster than a hash set, which allocates memory.
 const shortLog = 32
 
 // lackingOfLong returns the same as lacking, in linear time.
@@ -152,8 +152,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns for each channel how many entries of l and fresh exceed LogBound. excess returns nil when
-// both together have at most LogBound entries.
+// excess returns for each channel how many entries more than LogBound l and fresh have together. excess returns nil
+// when l and fresh together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -176,9 +176,9 @@ type Sent struct {
 	Entry
 }
 
-// MergeOf groups the sends by user in time order, and sorts sent in place. MergeOf leaves out a send that equals an
-// earlier one by token and channel or, without a token, by time. It keeps the newest LogBound sends of each user and
-// channel, because a log holds no more.
+// MergeOf groups the sends by user in time order. MergeOf sorts sent in place. MergeOf leaves out a send that has the
+// same channel and token as an earlier send. Sends without a token are compared by time. MergeOf keeps only the newest
+// LogBound sends of each user and channel, because a log holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))

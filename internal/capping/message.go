@@ -12,18 +12,18 @@ import (
 // MaxMessageID is the largest length of a message id in bytes.
 const MaxMessageID = 128
 
-// Message names a send within a channel. The same ID in two namespaces names two messages, so that teams
+// Message identifies a send to a user on one channel. The same ID in two namespaces means two messages, so that teams
 // need not coordinate their ids.
 type Message struct {
-	Namespace string // name of the API key's namespace; "": none. UTF-8, so without a byte 0xFF
+	Namespace string // name of the API key's namespace; "": no namespace. UTF-8, so without a byte 0xFF
 	ID        string // the caller's id of the message: UTF-8, up to MaxMessageID bytes; "": no message
 }
 
 // namespaceMark is the byte before and after the namespace in a message's text.
 const namespaceMark = "\xff"
 
-// Text returns the message as one string, which stores keep and from which Token is computed. Text is the
-// plain ID without a namespace, otherwise 0xFF namespace 0xFF ID. Different messages have different texts.
+// Text returns the message as one string. Stores keep this string, and the Token is computed from it. For a message
+// without a namespace, the text is the ID, otherwise 0xFF namespace 0xFF ID. Different messages have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
 		return m.ID
@@ -34,8 +34,8 @@ func (m Message) Text() string {
 // MaxMessageText is the largest length of a message's text in bytes.
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
-// MessageOf returns the message of a text that Text returned. Any other text becomes an ID without a
-// namespace.
+// MessageOf returns the message that has the given text (see Message.Text). If text is not such a text, MessageOf
+// returns a message with text as the ID and no namespace.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {
@@ -62,19 +62,19 @@ func (m Message) Token() Token {
 	return token
 }
 
-// BulkUsers is the number of users from which a store always remembers the message id of a call.
+// BulkUsers is the number of users in a call from which a store always remembers the message of the call.
 const BulkUsers = 100
 
 const (
-	mostKept   = 1 << 14     // messages that a memory recognizes; the newer half is guaranteed
+	mostKept   = 1 << 14     // the number of messages that a MessageMemory keeps; the newer half is certain to stay
 	storeAgain = time.Minute // the shortest time between two writes of a message's text by small calls
 )
 
-// MessageMemory decides which messages a store remembers and counts. A store keeps the text of a remembered message, so
-// that a person who reads a log sees ids instead of tokens. Messages of bulk calls (BulkUsers or more) are always
-// remembered. Of all other messages, at most 2 new ones per second are remembered, with a burst of 1,000: ids and
-// counts of all single-user calls would take more memory than the logs. A remembered message stays while it is among
-// the last few thousand that were used. MessageMemory is safe for concurrent use.
+// MessageMemory selects the messages that a store remembers and counts. A store keeps the text of a remembered message,
+// so that a person who reads a log sees message ids instead of tokens. A MessageMemory always selects messages of bulk
+// calls (BulkUsers or more). Of all other messages, a MessageMemory selects at most 2 new ones per second, with a burst
+// of 1,000. Message ids and counts of all single-user calls would take more memory than the logs. A message stays
+// selected while it is among the last few thousand messages that were used. A MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -84,22 +84,22 @@ type MessageMemory struct {
 	old   map[Message]*keptMessage // the older half: a message that is used again moves to young
 }
 
-// keptMessage is the state of one message in a MessageMemory.
-type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: not yet
+// keptMessage is what a MessageMemory keeps for one message.
+type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: never
 
-// NewMessageMemory returns an empty memory with a full burst.
+// NewMessageMemory returns an empty MessageMemory, which can select a full burst of messages.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
 	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
 
-// Keep reports whether the store should remember the batch's message and count its sends. After Keep has
-// returned true, it returns true for every later batch of the message.
+// Keep reports whether the store should remember the batch's message and count its sends. After Keep has returned true
+// for a message, Keep returns true for every later batch of the message.
 func (m *MessageMemory) Keep(b *Batch) bool {
 	return b.Record && m.KeepSends(b.Message, len(b.Users))
 }
 
-// KeepSends reports whether a store should remember a message with the given number of merged sends.
-// KeepSends follows the rules of Keep.
+// KeepSends reports whether a store should remember a message that has the given number of merged sends. KeepSends
+// follows the rules of Keep.
 func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	if message.ID == "" {
 		return false
@@ -133,7 +133,7 @@ func (m *MessageMemory) Due(b *Batch) bool {
 	return true
 }
 
-// find returns the state of the message, or nil for an unknown message.
+// find returns the kept data of the message, or nil for an unknown message.
 func (m *MessageMemory) find(message Message) *keptMessage {
 	if kept := m.young[message]; kept != nil {
 		return kept
@@ -145,8 +145,8 @@ func (m *MessageMemory) find(message Message) *keptMessage {
 	return kept
 }
 
-// add adds the message to the younger half. If that is full, the younger half becomes the older one, and the former
-// older half is dropped.
+// add adds the message to the younger half of the memory. If the younger half is full, it becomes the older half, and
+// the former older half is dropped.
 func (m *MessageMemory) add(message Message, kept *keptMessage) {
 	if len(m.young) >= mostKept/2 {
 		m.old, m.young = m.young, make(map[Message]*keptMessage)

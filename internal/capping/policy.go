@@ -10,25 +10,25 @@ import (
 	"capper/internal/share"
 )
 
-// Policy maps segments to limits and says which sends are withheld. A policy in use must not be changed.
+// Policy assigns limits to segments, and says which sends are withheld. Nobody may change a policy that is in use.
 type Policy struct {
 	Version  string             // the version of the configuration
 	Channels map[string]Channel // configured channels by name
-	// RequireChannel says that callers must name the channel of a send. The server checks this for API calls; other
-	// callers may leave the channel out.
+	// RequireChannel says that callers must name the channel of a send. The server enforces RequireChannel for API
+	// calls; other callers may omit the channel.
 	RequireChannel bool
 	Default        []Limit            // limits of users in no segment, and of segments without limits of their own
 	Segments       map[string][]Limit // an empty list means no limits
 
-	Suppress []Suppression  // the first suppression that contains a user denies
+	Suppress []Suppression  // the first suppression that contains a user denies the send
 	Holdout  *Holdout       // nil: none
-	Quiet    []Quiet        // at most MaxQuiet, with Sets at most MaxQuietOfSets
+	Quiet    []Quiet        // at most MaxQuiet entries, at most MaxQuietOfSets of them with Sets
 	Zone     *time.Location // the zone of users in no time zone set; nil is UTC
 }
 
 // MaxQuiet is the largest number of quiet hours in a policy. MaxQuietOfSets is the largest number of quiet hours that
-// apply only to users of sets. It is bounded because the work of a call grows with the number of combinations of these
-// sets.
+// apply only to users of sets. MaxQuietOfSets is small because the work of a call grows with the number of combinations
+// of these sets.
 const (
 	MaxQuiet       = 16
 	MaxQuietOfSets = 8
@@ -37,34 +37,34 @@ const (
 // MaxSuppress is the largest number of suppressed sets in a policy.
 const MaxSuppress = 250
 
-// Suppression denies all sends to the users of a set, without an end.
+// Suppression denies all sends to the users of a set. A suppression has no end.
 type Suppression struct {
 	Set        string
-	Channels   ChannelSet // zero: sends of every channel, and sends without a channel
+	Channels   ChannelSet // zero: sends on every channel, and sends without a channel
 	EvenExempt bool       // also denies sends without limits (Send.Enforce false)
-	// MayLose is the largest percentage of users that may leave the set with a new generation; 100 allows any
-	// loss. A generation with a larger loss is not used.
+	// MayLose is the largest percentage of the set's users that a new generation of segments may lack; 100 allows any
+	// loss. The service rejects a generation that lacks more users.
 	MayLose float64
 	MaxAge  time.Duration // sends are Unavailable when the set is older; 0: any age
 }
 
-// Holdout denies sends to a share of all users, so that these users can be compared with the others.
+// Holdout denies sends to a share of all users, so that these users can be compared with the other users.
 type Holdout struct {
 	Share    share.Share
-	Channels ChannelSet // zero: sends of every channel, and sends without a channel
+	Channels ChannelSet // zero: sends on every channel, and sends without a channel
 }
 
 // Quiet denies sends during quiet hours.
 type Quiet struct {
 	Hours    quiet.Hours
-	Channels ChannelSet     // zero: sends of every channel, and sends without a channel
+	Channels ChannelSet     // zero: sends on every channel, and sends without a channel
 	UserZone bool           // the hours are in the user's time zone
 	Location *time.Location // the time zone of the hours when UserZone is false; nil is UTC
 	Sets     []string       // the hours apply to users of any of these sets; empty: to every user
-	MayLose  float64        // the largest percentage of users that may leave each of Sets, as in Suppression
+	MayLose  float64        // the largest percentage of users that may leave each set in Sets, as in Suppression
 }
 
-// in returns the time zone in which the quiet hours apply to a user of the given time zone.
+// in returns the time zone of the quiet hours for a user who lives in the given time zone.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -84,8 +84,8 @@ func (p *Policy) Sets() (names []string) {
 	return slices.Compact(names)
 }
 
-// Missing returns the names of required sets that the generation lacks, sorted. Sends that need a missing
-// set are Unavailable for every user.
+// Missing returns the names of required sets that the generation of segments lacks, sorted. If a send needs a missing
+// set, the decision is Unavailable for every user.
 func (p *Policy) Missing(segments Segments) (names []string) {
 	for _, name := range p.Sets() {
 		if _, ok := segments.Set(name); !ok {
@@ -98,7 +98,8 @@ func (p *Policy) Missing(segments Segments) (names []string) {
 // UsesZones reports whether a limit or quiet hours depend on the users' time zones.
 func (p *Policy) UsesZones() bool { return newZoneUses(p).any != ChannelSet{} }
 
-// Limits returns the limits of a segment. The segment "" has the default limits.
+// Limits returns the limits of a segment. Limits returns the default limits for "", which means no segment, and for a
+// segment without limits of its own.
 func (p *Policy) Limits(segment string) []Limit {
 	if limits, ok := p.Segments[segment]; ok && segment != "" {
 		return limits
@@ -120,11 +121,11 @@ func (p *Policy) ChannelName(c Channel) string {
 	return strconv.Itoa(int(c))
 }
 
-// noLimits is the retention of a policy without limits. The retention keeps the promise that a message
-// retried within a day is the same send.
+// noLimits is the retention of a policy without limits. A retention of one day lets callers retry a message within a
+// day without a second send.
 const noLimits = 24 * time.Hour
 
-// Retention returns how long an entry can matter: the longest window of the policy plus widen.
+// Retention returns the age up to which a log entry can count for a limit: the longest window of the policy plus widen.
 func (p *Policy) Retention(widen time.Duration) time.Duration {
 	longest := longestOf(p.Default)
 	for _, limits := range p.Segments {
@@ -140,9 +141,9 @@ func longestOf(limits []Limit) (longest time.Duration) {
 	return longest
 }
 
-// Unmatched compares the policy with the segments of a generation. Unmatched returns in configured the
-// segments that have limits and are missing in the generation. Unmatched returns in published the segments
-// of the generation that have no limits of their own and get the default. Both lists are sorted.
+// Unmatched compares the policy with the segments of a generation. configured lists the segments that have limits but
+// are missing in the generation. published lists the segments of the generation that have no limits of their own and
+// get the default limits. configured and published are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {
@@ -162,7 +163,7 @@ func (p *Policy) Unmatched(names []string) (configured, published []string) {
 // inForce is a policy together with precomputed values that every call needs.
 type inForce struct {
 	*Policy
-	retention time.Duration // without widening
+	retention time.Duration // without the widening
 	zones     zoneUses
 }
 
@@ -170,8 +171,8 @@ func newInForce(p *Policy) *inForce {
 	return &inForce{Policy: p, retention: p.Retention(0), zones: newZoneUses(p)}
 }
 
-// zoneUses says on which channels decisions depend on the users' time zones. The zero ChannelSet means no
-// channel here.
+// zoneUses says on which channels decisions depend on the users' time zones. In zoneUses, the zero ChannelSet means no
+// channel.
 type zoneUses struct {
 	any       ChannelSet
 	calendars [len(calendarUnits)]ChannelSet // in the order of Calendars
@@ -204,8 +205,7 @@ func (u *zoneUses) addLimits(limits []Limit) {
 // onChannel reports whether a send on the channel needs the users' time zones.
 func (u *zoneUses) onChannel(c Channel) bool { return u.any.holds(c) }
 
-// calendarsOn returns the calendars of the limits that depend on users' time zones, for a send on the
-// channel.
+// calendarsOn returns the calendar units of limits that apply on the channel and depend on users' time zones.
 func (u *zoneUses) calendarsOn(c Channel) (calendars []Calendar) {
 	for k, calendar := range Calendars() {
 		if u.calendars[k].holds(c) {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Rule is a limit resolved for one call. Either Hold is set (rolling window), or Start and Until are set
-// (calendar period).
+// Rule is a limit resolved for one call. A Rule has either Hold (for a rolling window), or Start and Until (for a
+// calendar period).
 type Rule struct {
-	Max      int        // the largest number of entries that may count
-	Hold     int64      // rolling: milliseconds for which an entry counts
-	Start    Instant    // calendar: the period's first instant
-	Until    Instant    // calendar: the next period's first instant
-	Channels ChannelSet // the channels whose entries count; zero: all
+	Max      int        // the largest number of log entries that may count
+	Hold     int64      // rolling window: milliseconds for which a log entry counts
+	Start    Instant    // calendar window: the period's first instant
+	Until    Instant    // calendar window: the next period's first instant
+	Channels ChannelSet // the channels whose log entries count; zero: all channels
 	Shadow   bool       // a shadow rule denies nobody; Verdict.Shadow shows whom it would have denied
 }
 
@@ -31,7 +31,8 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// After returns the instant after which entries count at the instant now.
+// After returns the latest instant that is too old to count: at the instant now, the rule counts log entries later than
+// that.
 func (r *Rule) After(now Instant) Instant {
 	if r.Hold > 0 {
 		return now - Instant(r.Hold)
@@ -39,10 +40,10 @@ func (r *Rule) After(now Instant) Instant {
 	return r.Start - 1
 }
 
-// freesAt returns when an entry that was stamped at the given instant stops counting.
+// freesAt returns the instant at which a log entry with the time at stops counting.
 func (r *Rule) freesAt(at Instant) Instant { return max(at+Instant(r.Hold), r.Until) }
 
-// Count returns how many entries of the log count at the instant now.
+// Count returns the number of log entries that count for the rule at the instant now.
 func (r *Rule) Count(log Log, now Instant) (n int) {
 	after := r.After(now)
 	for i := log.Len() - 1; i >= 0 && log.At(i) > after; i-- {
@@ -53,8 +54,8 @@ func (r *Rule) Count(log Log, now Instant) (n int) {
 	return n
 }
 
-// FreesAt returns the instant at which the rule has a free slot: 0 when a slot is free now, Never when Max
-// is 0. A window holds Max or more entries exactly when the Max-th newest matching entry is in the window.
+// FreesAt returns the instant at which the rule has a free slot: 0 when a slot is free now, Never when Max is 0. A
+// window has Max or more matching log entries exactly when the Max-th newest matching entry is in the window.
 func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	if r.Max <= 0 {
 		return Never
@@ -66,7 +67,7 @@ func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	return r.freesAt(log.At(i))
 }
 
-// maxth returns the index of the Max-th newest entry that matches the rule's channels, or -1.
+// maxth returns the index of the Max-th newest log entry on the rule's channels, or -1.
 func (r *Rule) maxth(log Log) int {
 	if r.Channels.All() {
 		return max(log.Len()-r.Max, -1)

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Segments is one generation of segments and sets. A generation is immutable.
+// Segments is one generation of segments and sets of users. A generation is immutable.
 type Segments interface {
 	Generation() string
 	// Names returns the segments in order of precedence, at most 255.
 	Names() []string
-	// Numbers sets numbers[i] to the number of users[i] in the bitmaps of the generation. The number of a dense id is
-	// the id itself.
+	// Numbers sets numbers[i] to the number that users[i] has in the bitmaps of the generation. The number of a dense
+	// id is the id itself.
 	Numbers(users []UserID, numbers []uint32)
-	// Lookup sets codes[i] to the segment of the user with numbers[i]: 0 for none, otherwise the index into Names plus
-	// 1.
+	// Lookup sets codes[i] to the segment of the user with numbers[i]: 0 for no segment, otherwise the index into Names
+	// plus 1.
 	Lookup(numbers []uint32, codes []uint8)
 	// Set returns a set by its name. ok is false when the generation has no such set.
 	Set(name string) (set Set, ok bool)
-	// Zones returns the time zones that have a set in the generation, in order of precedence.
+	// Zones returns the time zones that have a set of users in the generation, in order of precedence.
 	Zones() []*time.Location
-	// LookupZones sets zones[i] to the time zone of the user with numbers[i]: 0 for none, otherwise the index into
-	// Zones plus 1.
+	// LookupZones sets zones[i] to the time zone of the user with numbers[i]: 0 for no time zone, otherwise the index
+	// into Zones plus 1.
 	LookupZones(numbers []uint32, zones []uint16)
 }
 
@@ -36,14 +36,14 @@ func (DenseIDs) Numbers(users []UserID, numbers []uint32) {
 	}
 }
 
-// Set holds the users of one set.
+// Set is a named set of users.
 type Set interface {
-	// Mark sets marks[i] to mark when users[i], whose number is numbers[i], is in the set and marks[i] is 0. The users
-	// may be in any order; ascending is fastest.
+	// Mark sets marks[i] to mark if the set contains users[i] and marks[i] is 0. numbers[i] is the number of users[i]
+	// in the bitmaps. The users may be in any order; ascending order is fastest.
 	Mark(users []UserID, numbers []uint32, marks []uint8, mark uint8)
 }
 
-// SetByNumber is a set whose members are found only by their numbers, such as a bitmap.
+// SetByNumber is a set that finds its members only by their numbers, such as a bitmap.
 type SetByNumber struct {
 	Members interface {
 		Mark(numbers []uint32, marks []uint8, mark uint8)
@@ -55,16 +55,18 @@ func (s SetByNumber) Mark(_ []UserID, numbers []uint32, marks []uint8, mark uint
 	s.Members.Mark(numbers, marks, mark)
 }
 
-// Live is implemented by generations whose sets calls may change (see package live).
+// Live is a generation of segments whose sets API calls can change (see package live).
 type Live interface {
 	Segments
-	// Versions returns the versions of the changes that the sets contain, by partition of the store; nil when the
-	// store has one instance, which knows every change.
+	// Versions returns the versions of the live changes that the sets contain, by partition of the store. Versions
+	// returns nil when the store has one instance, because that instance has every change.
 	Versions() []string
-	// Renew returns the same generation with every change of the users that was stored before the call began. After an
-	// error the generation lacks changes of some users; its Versions are those of the changes that it contains.
+	// Renew returns the same generation with every live change of the users that was stored before Renew began. If
+	// Renew returns an error, the returned generation lacks changes of some users. Its Versions are then those of the
+	// changes that it contains.
 	Renew(ctx context.Context, users []UserID) (Live, error)
-	// Behind returns the instant up to which changes of a set have been removed because a newer generation contains
-	// them, when this generation does not contain them. Zero means that the set is complete.
+	// Behind returns the instant up to which the store has removed live changes of the set that this generation lacks.
+	// The store removes changes when a newer generation contains them. Zero means that the generation lacks no change
+	// of the set.
 	Behind(set string) Instant
 }

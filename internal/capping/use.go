@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Uses counts users by the number of their sends that count for a limit. A Uses decides nothing. Its basis replaces
-// each limit by shadow limits, one for each counted number, and withholds no send.
+// Uses counts users by how many of their sends count for a limit. Uses does not decide real sends. The Basis of Uses
+// replaces each limit by shadow limits, one for each number of sends to count, and withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel
 	counts  map[useKey]*useCount
 }
 
-// useKey is a segment code and a set of shadow limits that would have denied.
+// useKey is a segment code and the set of shadow limits that would have denied.
 type useKey struct {
 	code   uint8
 	shadow uint32
@@ -22,22 +22,22 @@ type useKey struct {
 
 type useCount struct {
 	segment string
-	limits  []*Limit // of the bits of shadow; nil without a bit
+	limits  []*Limit // the limits that the bits of shadow mean; nil without a bit
 	users   int
 }
 
-// Use holds the numbers of users of a segment who have used parts of a limit.
+// Use says, for one limit of a segment, how many users have used up how much of the limit.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
 	Steps   []UseStep
 }
 
-// UseStep is the number of users whose counted sends for a limit are at least this step's number and below the number
-// of the next step.
+// UseStep is the number of users who have at least Sends counted sends for a limit, but fewer than the Sends of the
+// next step.
 type UseStep struct{ Sends, Users int }
 
-// NewUses counts users by the limits of the basis on a channel.
+// NewUses returns a Uses without users, for the limits of the basis on a channel.
 func NewUses(b *Basis, channel Channel) *Uses {
 	p := b.Policy()
 	counting := &Policy{Version: p.Version, Channels: p.Channels, Zone: p.Zone, Default: countingLimits(p.Default),
@@ -51,7 +51,7 @@ func NewUses(b *Basis, channel Channel) *Uses {
 // mostSteps is the maximum number of steps for a limit, without the step for users without sends.
 const mostSteps = 6
 
-// countingLimits returns shadow limits that count the sends for each limit that denies.
+// countingLimits returns, for each limit that denies, shadow limits that count its sends.
 func countingLimits(limits []Limit) (counting []Limit) {
 	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })
 	if len(denying) == 0 {
@@ -71,10 +71,11 @@ func countingLimits(limits []Limit) (counting []Limit) {
 	return counting
 }
 
-// Basis returns the basis. Callers must decide users with it before they call Add.
+// Basis returns the Basis with the counting shadow limits. Callers must decide users with this Basis before they call
+// Add.
 func (u *Uses) Basis() *Basis { return u.basis }
 
-// Add counts the users of decisions by Basis. Users without a decision are left out.
+// Add counts the users of decisions that were made with the Basis of u. Add leaves out users without a decision.
 func (u *Uses) Add(d *Decisions) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
@@ -123,7 +124,8 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns the counts of a segment's limits. reached holds, by number of sends, the users with at least that number.
+// of returns the counts for the limits of a segment. reached holds, by limit and number of sends, the users with at
+// least that number of sends.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {
