@@ -27,19 +27,19 @@ type liveConfig struct {
 	Scripts    script.Scripts
 	Prefixes   []string // key prefixes, by partition
 	Partition  func(capping.UserID) int
-	Images     bool // the ids are not dense
+	Images     bool // the ids of the users are not dense
 	Clock      func() time.Time
 	ClockSkew  time.Duration
 	Logger     *slog.Logger
 	Timeout    time.Duration // time limit of a call whose context has no deadline
-	// Perform performs the work and returns the faults of its run as one error. Quietly is the same, and neither counts
-	// the faults nor reports them in Health.
+	// Perform performs the work and returns the faults of its run as one error. Quietly does the same, but neither
+	// counts the faults nor reports them in Health.
 	Perform, Quietly func(work func() *dispatch.Run) error
 	Instances        func() instances
 }
 
-// liveLogs keeps the live changes of sets in one log for each partition (script/live.lua), and reads the changes of
-// other instances. It is safe for concurrent use.
+// liveLogs keeps the live changes to sets in one live change log for each partition (script/live.lua), and reads the
+// changes of other instances. liveLogs is safe for concurrent use.
 type liveLogs struct {
 	config liveConfig
 	lists  *live.Lists
@@ -49,39 +49,39 @@ type liveLogs struct {
 	wait   sync.WaitGroup
 
 	applying sync.Mutex // held from reading the version of a partition until its changes are applied
-	freeing  sync.Mutex // held while changes are removed
+	freeing  sync.Mutex // held while freed changes are removed
 	packOne  sync.Mutex // held while a log is packed
 
 	owing sync.Mutex                   // protects owed
-	owed  []map[string]capping.Instant // by partition: freed instants that are not stored yet
+	owed  []map[string]capping.Instant // by partition: freed instants that its log does not have yet
 }
 
-// liveLog is the state of one partition's log.
+// liveLog is the state of one partition's live change log in this instance.
 type liveLog struct {
 	mu      sync.Mutex
-	next    *renewal // the renewal that has not begun; nil: none
-	running bool     // a goroutine works on renewals
-	logged  string   // the latest error in the log of this program
+	next    *renewal // the next renewal, which has not begun; nil: none
+	running bool     // a goroutine performs renewals
+	logged  string   // the latest error that was written to capper's own log
 
 	packing  atomic.Bool
-	packed   atomic.Int64 // the latest record that is known to be packed
+	packed   atomic.Int64 // the number of the latest record that was packed, as far as known
 	doubtful atomic.Bool  // the partition was in quarantine, so that the log may have lost records
 
 	restored restoration // protected by mu
 }
 
-// renewal is one reading of a log, which any number of calls wait for.
+// renewal is one reading of a live change log. Any number of calls may wait for the same renewal.
 type renewal struct {
 	done chan struct{}
-	err  error // valid when done is closed
+	err  error // valid after done is closed
 }
 
-// liveTTL is the TTL of a log after its latest change. An instance that runs renews the TTL twice a day.
+// liveTTL is the TTL of a live change log after its latest change. A running instance renews the TTL twice a day.
 const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
 
-// newLiveLogs returns the logs of live changes of a store. Nothing is known about the logs until they are read.
+// newLiveLogs returns the live change logs of a store. The liveLogs contain no changes until the first read.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
 	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
@@ -98,11 +98,11 @@ func (l *liveLogs) close() {
 	l.wait.Wait()
 }
 
-// Lists returns the live changes that this instance knows; see live.Store.
+// Lists returns the live changes that this instance has read or stored; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.live.lists }
 
-// Change stores the batch in the logs of its users' partitions, and applies it to Lists; see live.Store. Users of
-// quarantined partitions are Unstored.
+// Change appends the batch to the live change logs of its users' partitions, and applies the batch to Lists; see
+// live.Store. Users of quarantined partitions become Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	seen := s.fleet.seen.Load()
 	switch {
@@ -114,27 +114,28 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return s.live.change(ctx, b)
 }
 
-// Renew reads the changes of other instances; see live.Store.
+// Renew reads the live changes that other instances have stored; see live.Store.
 func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	err := s.live.renewUsers(ctx, users)
-	if err != nil && ctx.Err() == nil && !isRestoration(err) { // Health shows restorations by themselves
+	if err != nil && ctx.Err() == nil && !isRestoration(err) { // Health reports restorations separately
 		s.trouble.note(&dispatch.Faults{}, err)
 	}
 	return err
 }
 
-// Free removes the changes that every generation in use contains; see live.Store.
+// Free removes the live changes that every generation in use contains; see live.Store.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	return s.live.free(ctx, upTo)
 }
 
-// AnnounceAsOf reports the as-of instants with the next heartbeat; see live.Store.
+// AnnounceAsOf reports the as-of instants of this instance's generation with the next heartbeat; see live.Store.
 func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 	asOf = maps.Clone(asOf)
 	s.fleet.asOf.Store(&asOf)
 }
 
-// OthersAsOf returns the as-of instants of the latest heartbeats; see live.Store. ok is false while heartbeats fail.
+// OthersAsOf returns the as-of instants that other instances reported with their latest heartbeats; see live.Store. ok
+// is false while heartbeats of this instance fail.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	seen := s.fleet.seen.Load()
 	if s.fleet.missed.Load() != nil || seen.othersAsOf == nil {
@@ -143,8 +144,8 @@ func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	return maps.Clone(seen.othersAsOf), true
 }
 
-// changeRounds is the number of attempts to store a change. An attempt fails if another instance has stored a later
-// instant.
+// changeRounds is the number of attempts to store a live change. An attempt fails if another instance has stored a
+// change of the same user with a later instant.
 const changeRounds = 5
 
 // change implements Store.Change.
@@ -195,7 +196,8 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 	return users
 }
 
-// append stores one record in each partition and applies the records. It returns the partitions for which that failed.
+// append stores one record in the live change log of each partition, and applies the records. append returns the
+// partitions for which storing or applying failed.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -231,8 +233,8 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies a record, and the freed instants if they have moved, when the version before them is the known
-// one. Otherwise it changes nothing and returns false.
+// applyAfter applies records to Lists if Lists contains the log up to the version before. freed holds new freed
+// instants, or is nil. If Lists has another version, applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()
@@ -244,12 +246,12 @@ func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capp
 	return true
 }
 
-// appendOperation appends a record to a partition's log. A repeated attempt may append the record twice, which has no
-// effect.
+// appendOperation appends a record to a partition's live change log. A repeated attempt may append the record twice,
+// which has no effect on the users.
 type appendOperation struct {
 	logs   *liveLogs
 	id     string
-	nonce  []byte // of the current attempt
+	nonce  []byte // random name of the record in the current attempt
 	record []byte
 
 	done          bool
@@ -261,28 +263,28 @@ func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
 	return &appendOperation{logs: l, id: newLiveName(), nonce: []byte(newLiveName()), record: live.AppendRecord(nil, r)}
 }
 
-// newLiveName returns a random id for a log, or a random nonce for a record.
+// newLiveName returns a random id for a live change log, or a random nonce for a record.
 func newLiveName() string {
 	var name [script.LiveHex / 2]byte
 	_, _ = rand.Read(name[:]) // never fails
 	return hex.EncodeToString(name[:])
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of live.lua.
 func (o *appendOperation) Encode(c *dispatch.Command) {
 	config := &o.logs.config
 	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
 }
 
-// Stamp sets the time of the attempt: the script rejects a change whose clock is wrong, as it rejects a send. Each
-// attempt has a new nonce. A failover may have replaced the log to which an earlier attempt appended, so the two
-// records may have different records before them.
+// Stamp sets the time of the attempt, so that live.lua rejects a change if the clock is wrong. Each attempt has a new
+// nonce. A failover may have replaced the log to which an earlier attempt appended. The records of the two attempts
+// then follow different records, so their nonces must differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 
-// Apply stores the versions.
+// Apply stores the versions of the log before and after the record.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
 	o.done = err == nil

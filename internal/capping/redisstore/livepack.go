@@ -12,27 +12,29 @@ import (
 	"capper/internal/live"
 )
 
-// Packing replaces the records of single calls by packed ones, each with the changes of many calls, and leaves out
-// changes that are not the latest of their user. The result depends on the log alone, and not on the changes that this
-// instance knows: a failover may have lost some of those.
+// Packing replaces the records of single calls by packed records, each with the changes of many calls. A packed record
+// leaves out changes that a later change of the same user replaced. The result of packing depends only on the log, and
+// not on the changes in this instance's memory. A failover may have removed some of those changes from the log.
 
 const (
-	mostUnpacked = 128 // with more records of single calls a log is packed
-	leftUnpacked = 256 // the same, when the instance that stored them did not pack them
-	// keptUnpacked is the number of latest records that stay, so that other instances read them one by one.
+	mostUnpacked = 128 // a log with more records of single calls than this is packed
+	leftUnpacked = 256 // the same, for a log that the instances which stored the records did not pack
+	// keptUnpacked is the number of latest records that packing leaves alone, so that other instances read them one by
+	// one.
 	keptUnpacked = 64
-	packTail     = 16 // packing fills up the latest packed records
+	packTail     = 16 // packing also adds changes to so many of the latest packed records
 	packBytes    = 1_000_000
 	packFields   = 1000
 )
 
-// packWhenLong packs a log that this instance has appended to, when the log has many records of single calls.
+// packWhenLong packs a live change log to which this instance has just appended, if the log has many records of single
+// calls.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
 }
 
-// packWhenLeft packs a log that nobody has packed for long.
+// packWhenLeft packs a live change log that no instance has packed for long.
 func (l *liveLogs) packWhenLeft(p int, version string) { l.packBeyond(p, version, leftUnpacked) }
 
 func (l *liveLogs) packBeyond(p int, version string, most int64) {
@@ -43,7 +45,7 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	}
 	l.wait.Go(func() {
 		defer log.packing.Store(false)
-		l.packOne.Lock() // a call for many users fills the logs of all partitions at once
+		l.packOne.Lock() // a call for many users makes the logs of all partitions long at once
 		defer l.packOne.Unlock()
 		ctx, cancel := context.WithTimeout(l.ctx, l.config.Timeout)
 		defer cancel()
@@ -53,8 +55,8 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	})
 }
 
-// pack packs the records of single calls together with the latest packed records that are not full. Once the log has
-// doubled, pack compacts the log instead.
+// pack packs the records of single calls together with the latest packed records that are not full. If the log has
+// doubled since its last compaction, pack compacts the log instead.
 func (l *liveLogs) pack(ctx context.Context, p int) error {
 	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
 	if err != nil || page.Version == "" {
@@ -96,7 +98,7 @@ func (l *liveLogs) pack(ctx context.Context, p int) error {
 	return err
 }
 
-// packPart holds the fields that one call of the script replaces.
+// packPart holds the records that one call of live.lua replaces.
 type packPart struct {
 	fields []*liveField
 	bytes  int
@@ -109,10 +111,11 @@ func (p *packPart) add(f *liveField) {
 
 func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >= packFields }
 
-// compactAttempts bounds how often a compaction begins again because another instance packs the log.
+// compactAttempts limits how often a compaction starts again because another instance packs the log.
 const compactAttempts = 5
 
-// compact packs the whole log. It leaves out the changes up to the freed instants, and stores these instants.
+// compact packs the whole live change log. compact leaves out the changes up to the freed instants, and stores these
+// instants in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -156,18 +159,19 @@ func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]cappi
 	return true, nil
 }
 
-// packEnd says how a pack continues the description of a log. The zero value packs the latest records only.
+// packEnd says how a pack changes the log's description of its packed records. The zero packEnd packs only the latest
+// records.
 type packEnd struct {
 	whole bool // the part is the whole log
-	last  bool // the part is the last one of a compaction
-	first int  // with last: the first packed record that stays
-	kept  int  // with last: the number of packed records besides those of this part
+	last  bool // the part is the last part of a compaction
+	first int  // with last: the number of the first packed record that stays
+	kept  int  // with last: the number of packed records outside this part
 	nonce string
-	freed map[string]capping.Instant // stored when there is a nonce
+	freed map[string]capping.Instant // stored if there is a nonce
 }
 
-// parts divides a whole log into parts for one call of the script each. A large log keeps full records whose changes
-// all stand.
+// parts divides a whole log into parts, each for one call of live.lua. If the log is large, parts leaves out full
+// packed records of which every change is still the latest of its user.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -193,8 +197,8 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	return parts, end
 }
 
-// replace replaces the records of a part by packed ones, and returns the number of packed records, or -1 when the log
-// has changed. It moves the reading's description of the log.
+// replace replaces the records of a part by packed records. replace returns the number of packed records, or -1 when
+// the log has changed. replace also updates read, the description of the log.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
 	op := &packOperation{logs: l}
@@ -253,7 +257,8 @@ func (l *liveLogs) packRun(ctx context.Context, p int, op *packOperation) error 
 	})
 }
 
-// packOperation packs records of a log. A repeated attempt finds that the log has changed.
+// packOperation packs records of a live change log. If an earlier attempt has packed the records, a repeated attempt
+// finds a changed log and writes nothing.
 type packOperation struct {
 	logs    *liveLogs
 	packing script.LivePacking
@@ -262,7 +267,7 @@ type packOperation struct {
 	before, after string
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of live.lua.
 func (o *packOperation) Encode(c *dispatch.Command) {
 	config := &o.logs.config
 	c.Args.LivePack(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, &o.packing)
@@ -271,13 +276,13 @@ func (o *packOperation) Encode(c *dispatch.Command) {
 // Stamp does nothing, because the command has no time stamp.
 func (o *packOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply.
+// Apply decodes the reply of live.lua.
 func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.done, o.before, o.after, err = script.DecodeLivePacked(c.List)
 	return 0, err
 }
 
-// free implements Store.Free. If it fails, the rest is retried in the background.
+// free implements Store.Free. If the removal fails in some partitions, the background work retries them.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)
@@ -285,7 +290,8 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe records the freed instants that are later than the freed instants in the partition's log.
+// owe keeps the freed instants that are later than the freed instants in the partition's log, so that settleOwed stores
+// them.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -300,7 +306,7 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	}
 }
 
-// takeOwed returns the noted instants of the partition and forgets them.
+// takeOwed returns and removes the freed instants that owe has kept for the partition.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -309,7 +315,7 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	return owed
 }
 
-// settleOwed removes the changes of sets up to the freed instants from all logs where that is still to be done.
+// settleOwed removes the changes up to the freed instants from every live change log that still has such changes.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()
 	defer l.freeing.Unlock()
@@ -325,7 +331,7 @@ func (l *liveLogs) settleOwed(ctx context.Context) error {
 		if err != nil {
 			l.owe(p, owed, nil)
 			faults = append(faults, fmt.Errorf("remove changes of sets from partition %d: %w", p, err))
-			if len(faults) == 3 { // the store is in trouble: the next attempt follows
+			if len(faults) == 3 { // the store is in trouble: a later attempt follows
 				break
 			}
 			continue

@@ -16,15 +16,16 @@ import (
 	"capper/internal/live"
 )
 
-// Intervals of the work on the logs of live changes.
+// Intervals of the background work on live change logs.
 const (
 	renewEvery   = time.Second
 	renewTTLs    = 12 * time.Hour
 	settleEvery  = 30 * time.Second // retries of unfinished removals
-	startForLive = 2                // attempts that a start waits for; slower partitions follow later
+	startForLive = 2                // a start waits for so many attempts; slower partitions follow later
 )
 
-// start reads the logs of all partitions that can be read now. The users of the others are decided after a renewal.
+// start reads the live change logs of all partitions that can be read now. Users of the other partitions are decided
+// only after a later renewal.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -39,7 +40,7 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// run renews the logs in the background until the store is closed.
+// run renews the live change logs in the background until the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
 		ticker := time.NewTicker(renewEvery)
@@ -59,14 +60,14 @@ func (l *liveLogs) run() {
 			l.look(touch)
 			if time.Since(settled) > settleEvery {
 				settled = time.Now()
-				_ = l.settleOwed(l.ctx) // the next attempt follows
+				_ = l.settleOwed(l.ctx) // a later attempt follows
 			}
 		}
 	})
 }
 
-// look asks every node for the versions of its partitions, and renews the partitions that have changed. It also renews
-// the TTLs when touch is true.
+// look reads the versions of all live change logs, with one pipeline for each node. look then renews the logs whose
+// version has changed. If touch is true, look also renews the TTLs of the logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -116,8 +117,8 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the logs of the users' partitions; nil means all partitions. A log that cannot be read does not
-// keep the others from being read.
+// renewUsers reads the live change logs of the users' partitions; nil users mean all partitions. If one log cannot be
+// read, renewUsers still reads the other logs.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -144,10 +145,10 @@ func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error
 	return first
 }
 
-// await waits for the end of the renewal.
+// await waits for the end of the renewal or of ctx.
 func (r *renewal) await(ctx context.Context) error {
 	select {
-	case <-r.done: // also when ctx has ended
+	case <-r.done: // first, because ctx may have ended too
 		return r.err
 	default:
 	}
@@ -159,8 +160,8 @@ func (r *renewal) await(ctx context.Context) error {
 	}
 }
 
-// renewSoon returns a renewal of the partition that has not begun yet, so that it reads everything that is stored now.
-// Calls at the same time share it.
+// renewSoon returns a renewal of the partition that has not begun yet, so that the renewal reads everything that is
+// stored now. Calls of renewSoon at the same time return the same renewal.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -175,7 +176,7 @@ func (l *liveLogs) renewSoon(p int) *renewal {
 	return log.next
 }
 
-// renewAll works on the partition's renewals until none is left.
+// renewAll performs the partition's renewals until none is left.
 func (l *liveLogs) renewAll(p int) {
 	log := &l.logs[p]
 	for {
@@ -194,7 +195,7 @@ func (l *liveLogs) renewAll(p int) {
 	}
 }
 
-// logDamage logs a value of the log that cannot be decoded, once.
+// logDamage logs once that a record of the live change log cannot be decoded.
 func (l *liveLogs) logDamage(log *liveLog, err error) {
 	var damage *damagedError
 	text := ""
@@ -207,11 +208,11 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 	log.logged = text
 }
 
-// renewAttempts bounds how often a renewal begins again because the log changes.
+// renewAttempts limits how often a renewal starts again because the live change log changes.
 const renewAttempts = 20
 
-// renew applies the records that the partition's log has after the known version. When the log lacks a known record,
-// as after an accepted loss, renew stores the known changes again.
+// renew applies the records that follow the known version in the partition's live change log. If the log lacks a record
+// that this instance has, for example after an accepted loss, renew stores that record's changes again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -234,8 +235,8 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 	return fmt.Errorf("partition %d receives changes of sets faster than this instance can read them", p)
 }
 
-// renewOnce reads the log after the version asked, which is the known one, or the whole log. done is false when the log
-// must be read again.
+// renewOnce reads the log after the version asked. asked is the known version, or "" for the whole log. done is false
+// when renewOnce must be called again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -264,15 +265,16 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 		l.lists.ApplyUpTo(p, read.version, read.freed, read.records())
 		return true, nil
 	}
-	// A change of this instance has moved the version meanwhile. The next check compares it with the store's.
+	// Meanwhile, a change by this instance has moved the version. The next check compares the new version with the
+	// version in the store.
 	l.lists.Drop(read.freed)
 	l.lists.Apply(read.records()...)
 	return true, nil
 }
 
-// applyUnderRestoration applies a whole log, and confirms that the log contains every change that this instance knows.
-// The known version becomes "", so that every decision asks for a renewal, which returns an error until the restoration
-// has ended.
+// applyUnderRestoration applies a whole log, and confirms that the log contains every live change that this instance
+// has. applyUnderRestoration sets the known version to "", so that every decision asks for a renewal. Such a renewal
+// returns an error until the restoration has ended.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())
@@ -283,7 +285,7 @@ func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveR
 	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
-// heal stores changes again that the log has lost.
+// heal stores live changes again that the log has lost.
 func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	n := 0
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -302,7 +304,7 @@ func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	return err
 }
 
-// lostFrom returns the known changes of the partition's users that a whole log lacks.
+// lostFrom returns the live changes that this instance has and a whole log lacks, for the partition's users.
 func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	stored := whole.lists()
 	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
@@ -325,20 +327,20 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// lacks reports whether a change would take precedence over the stored ones.
+// lacks reports whether a change would take precedence over the stored change of the same user.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
 	if !ok {
-		return kind != live.Forgotten && at > stored.Freed(set) // compaction removes changes that forget
+		return kind != live.Forgotten && at > stored.Freed(set) // compaction removes changes of the kind Forgotten
 	}
 	return at > of.At || at == of.At && kind > of.Kind
 }
 
-// liveReading is a log, or its part after a version.
+// liveReading is the content of a live change log: the whole log, or its records after a version.
 type liveReading struct {
 	kind      byte
-	version   string // of the latest record in fields
-	restoring string // token of the restoration under way; "": none
+	version   string // version of the log at the latest record in fields
+	restoring string // token of the restoration in progress; "": none
 	metaText  string
 	meta      script.LiveMeta
 	freedText string
@@ -346,7 +348,7 @@ type liveReading struct {
 	fields    []liveField
 }
 
-// liveField is a decoded record of a log.
+// liveField is a decoded record of a live change log.
 type liveField struct {
 	script.LiveField
 	record *live.Record // nil: a record without changes
@@ -361,7 +363,7 @@ func (r *liveReading) records() (records []*live.Record) {
 	return records
 }
 
-// lists returns the changes of a whole log.
+// lists returns the changes of a whole log as live.Lists.
 func (r *liveReading) lists() *live.Lists {
 	lists := live.New(0)
 	lists.Drop(r.freed)
@@ -369,9 +371,9 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// read reads the log after the known version to its end, or the whole log. from is "", or where the reading begins. The
-// result is nil when the log was packed meanwhile. A reading waits for replicas, so that a failover loses nothing that
-// was read.
+// read reads the live change log from the known version to its end. With known "" it reads the whole log. from is "",
+// or the place in the log where reading begins. read returns nil when an instance has packed the log meanwhile. read
+// waits for replicas, so that a failover loses no record that read has returned.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -401,7 +403,7 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 	}
 }
 
-// add decodes the records of a page.
+// add decodes the records of a page and adds them to the reading.
 func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	for _, field := range page.Fields {
 		decoded := liveField{LiveField: field}
@@ -416,13 +418,13 @@ func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	return nil
 }
 
-// damage returns the error for a stored value that cannot be decoded. Decisions without it could allow a user who
-// objected, so the users of the partition stay unavailable.
+// damage returns the error for a stored record that cannot be decoded. Without the record, a decision could allow a
+// send to a user who objected, so the users of the partition stay unavailable.
 func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
 }
 
-// damagedError reports a stored value that cannot be decoded.
+// damagedError reports a stored record that cannot be decoded.
 type damagedError struct {
 	key, field string
 	err        error
@@ -434,7 +436,7 @@ func (e *damagedError) Error() string {
 
 func (e *damagedError) Unwrap() error { return e.err }
 
-// readPage reads one page of the partition's log.
+// readPage reads one page of the partition's live change log.
 func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*script.LivePage, error) {
 	op := &pageOperation{logs: l, known: known, from: from}
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -447,14 +449,14 @@ func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*sc
 	return op.page, err
 }
 
-// pageOperation reads one page of a log.
+// pageOperation reads one page of a live change log.
 type pageOperation struct {
 	logs        *liveLogs
 	known, from string
 	page        *script.LivePage
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of live.lua.
 func (o *pageOperation) Encode(c *dispatch.Command) {
 	config := &o.logs.config
 	c.Args.LiveRead(config.Scripts.Live, config.Prefixes[c.Partition], o.known, o.from)

@@ -12,17 +12,17 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// An instance that accepts lost records of a partition begins a restoration before it creates the sentinel key again.
-// Until the restoration ends, every instance stores the changes that it knows again, confirms that, and decides no user
-// of the partition whom a set could suppress.
+// An instance that accepts a loss of records begins a restoration of the partition's live changes. It does so before it
+// creates the sentinel key again. During the restoration, every instance stores its live changes again and confirms
+// that. Until the end of the restoration, no instance decides users of the partition whom a set could suppress.
 
 // Conditions for the end of a restoration.
 const (
-	// listAfter is the age of a restoration from which the list of instances is complete: every instance that runs has
-	// sent a heartbeat by then, also when the list itself was lost.
+	// listAfter is the age of a restoration from which the list of instances is complete. By then every running
+	// instance has sent a heartbeat, even if the list was lost.
 	listAfter = beatEvery + time.Second
-	// olderAfter is the age from which instances of older versions have stored their changes again. They confirm
-	// nothing.
+	// olderAfter is the age of a restoration from which instances of older versions have stored their live changes
+	// again. Instances of older versions do not confirm this.
 	olderAfter = silentFor
 )
 
@@ -33,24 +33,25 @@ func (e *restorationError) Error() string {
 	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
 }
 
-// restoration is the state of a partition's restoration in one instance. The zero value is none.
+// restoration is what one instance has seen and done of a partition's restoration. The zero restoration means that no
+// restoration is in progress.
 type restoration struct {
 	token     string
-	seen      time.Time // when this instance first saw the token
-	confirmed bool      // this instance has stored its changes again
+	seen      time.Time // when this instance first read the token
+	confirmed bool      // this instance has stored its live changes again and confirmed this
 	waitsFor  []string  // the instances that had not confirmed at the latest check
 }
 
-// instances returns the instances that take part in restorations.
+// instances lists the instances that take part in restorations.
 type instances struct {
 	own   string
-	other []string  // ids
+	other []string  // ids of the other instances
 	older bool      // some instances of older versions run too
-	at    time.Time // when the heartbeat began that returned the list
+	at    time.Time // when the heartbeat began that returned this list
 }
 
-// begin begins the restoration of partitions, and returns those for which that failed. Each partition has a separate
-// time for its attempt.
+// begin begins the restoration of partitions, and returns the errors of the partitions for which that failed. Each
+// partition has its own time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -76,7 +77,8 @@ func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
 	return nil
 }
 
-// restoring returns an error while the changes of the partition are being restored and this instance has confirmed.
+// restoring returns an error while the partition's live changes are being restored and this instance has already
+// confirmed.
 func (l *liveLog) restoring(p int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +88,8 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// sees records the token of a reading; "" means no token. It reports whether this instance still has to confirm.
+// sees keeps the restoration token that a reading of the log found; "" means no restoration. sees reports whether this
+// instance still has to confirm.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +102,7 @@ func (l *liveLog) sees(token string) (confirm bool) {
 	return token != "" && !l.restored.confirmed
 }
 
-// confirm confirms that this instance has stored every change again that it knows.
+// confirm confirms that this instance has stored all its live changes again.
 func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	n := l.config.Topology.Route(p)
 	if n == nil {
@@ -164,7 +167,7 @@ func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsF
 		append([]string{all.own}, all.other...))
 }
 
-// restorations describes the restorations under way, or returns "".
+// restorations describes the restorations in progress for Health, or returns "".
 func (l *liveLogs) restorations() string {
 	n, waits := 0, []string{}
 	for p := range l.logs {
@@ -188,7 +191,7 @@ func (l *liveLogs) restorations() string {
 	return text
 }
 
-// isRestoration reports whether an error only says that a restoration is under way.
+// isRestoration reports whether an error only says that a restoration is in progress.
 func isRestoration(err error) bool {
 	var under *restorationError
 	return errors.As(err, &under)
