@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// gatherFor is the longest time for which a call waits for the callers of the call before it. These callers often
-	// ask again at once, so one script call serves all of them.
+	// gatherFor is the longest time for which a combined request waits for callers whose previous request has just
+	// ended. Such callers often send their next request at once, so one script call serves all of them.
 	gatherFor = time.Millisecond
-	// mostJoined and mostJoinedPermits limit one script call for requests with ids, which the script remembers one by
-	// one.
+	// mostJoined and mostJoinedPermits limit the requests with ids in one script call, because the script remembers
+	// each of them.
 	mostJoined        = 256
 	mostJoinedPermits = 4096
 )
 
 // joint combines requests for permits that have the same targets and the same maximum wait. While one such request is
-// under way, later ones wait, become one combined request, and divide its grant in order of arrival. The result is the
-// same as one request after another, and all of them share the cost of one script call.
+// in progress, later requests wait. They then become one combined request, and divide its grant in order of arrival.
+// The permits are the same as with one request after another, but all combined requests share the cost of one script
+// call.
 type joint struct {
 	waiting   []*member
-	gathering bool // no request is under way
-	expected  int  // number of waiting members that end the gathering
-	round     int  // number of the gathering
+	gathering bool // no request is in progress; the joint waits for members
+	expected  int  // number of waiting members that ends the wait for members
+	round     int  // number of the current wait for members
 }
 
-// member is a request for permits that waits for the one under way.
+// member is a request for permits that waits for the request in progress.
 type member struct {
 	ask   *pacing.Ask
 	ctx   context.Context
@@ -40,22 +41,22 @@ type member struct {
 	err   error
 }
 
-// joints holds the requests under way, by the properties that combined requests share.
+// joints holds the requests in progress, by the properties that combined requests share.
 type joints struct {
 	mu   sync.Mutex
 	open map[string]*joint
-	runs sync.WaitGroup // combined requests
+	runs sync.WaitGroup // goroutines of combined requests
 	take func(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error)
 }
 
-// joins reports whether the request may be combined with others. A request for no permits takes none, and one that
-// continues or ends another one is remembered in a form of its own.
+// joins reports whether the request may be combined with other requests. A request for no permits takes nothing. A
+// request that continues or ends an earlier request is remembered in another form.
 func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues && !ask.Ends }
 
-// hasID reports whether the store remembers the request.
+// hasID reports whether the request has an id, so that the store remembers the request.
 func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }
 
-// jointKey returns the properties that combined requests must share, as text.
+// jointKey returns the properties that combined requests must share, as one text.
 func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
 	key = append(key, ask.Group()...)
@@ -73,8 +74,8 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// Take takes the permits of the request. Take runs at once, or combined with others while an equal request is under
-// way.
+// Take takes the permits of the request. Take runs at once, or, while a request with the same jointKey is in progress,
+// combined with other requests.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -88,7 +89,7 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 		select {
 		case <-m.done:
 			return m.grant, m.err
-		case <-ctx.Done(): // the rate loses the permits that it may still be granted
+		case <-ctx.Done(): // the rate loses the permits that may still be granted to the caller
 			return pacing.Grant{}, ctx.Err()
 		}
 	}
@@ -98,7 +99,8 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return j.take(ctx, ask, nil)
 }
 
-// gather waits for the next members after a call that served so many. A caller alone has nobody to wait for.
+// gather waits for the next members after a script call that served the given number of requests. gather does not wait
+// if that number is 1 and nobody waits.
 func (j *joints) gather(key string, served int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -121,7 +123,7 @@ func (j *joints) gather(key string, served int) {
 	})
 }
 
-// begin starts the next combined request, or ends the joint when nobody waits. The caller holds j.mu.
+// begin starts the next combined request, or removes the joint when no request waits. The caller holds j.mu.
 func (j *joints) begin(key string, next *joint) {
 	next.gathering = false
 	members := next.take()
@@ -135,8 +137,8 @@ func (j *joints) begin(key string, next *joint) {
 	})
 }
 
-// take removes from the queue the members that still wait, at most as many as one request may serve. A repetition of
-// another member waits for the next request.
+// take removes the requests that still wait from the queue, at most as many as one script call may serve. A request
+// with the same id as an earlier member waits for the next script call.
 func (j *joint) take() (members []*member) {
 	permits, most := 0, pacing.MaxPermits
 	seen := map[pacing.Request]bool{}
@@ -161,8 +163,8 @@ func (j *joint) take() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members in one call. The call lasts until the last member stops waiting, and its
-// trace is that of the first one.
+// takeFor takes the permits of all members in one script call. The call lasts until the last member stops waiting. Its
+// trace is the trace of the first member.
 func (j *joints) takeFor(members []*member) {
 	if len(members) == 1 {
 		j.takeAlone(members[0])
@@ -194,7 +196,8 @@ func (j *joints) takeFor(members []*member) {
 	}
 }
 
-// runsOf returns the runs of the grant as the script remembers them, so that a repetition gets the same runs.
+// runsOf returns the runs of the grant in the form in which the script remembers them, so that a repeated request gets
+// equal runs.
 func runsOf(grant *pacing.Grant) []pacing.WaitRun {
 	var log pacing.Log
 	for i := range grant.Runs {
@@ -218,7 +221,8 @@ func asksOf(members []*member) (asks []*pacing.Ask) {
 	return asks
 }
 
-// takeApart takes the permits of each repeated member in a call of its own, and those of the others in one call.
+// takeApart takes the permits of each repeated member in a separate script call, and the permits of the other members
+// in one call.
 func (j *joints) takeApart(members []*member, repeated []int) {
 	var all sync.WaitGroup
 	var others []*member
@@ -254,10 +258,10 @@ func latestDeadline(members []*member) (deadline time.Time) {
 	return deadline
 }
 
-// shares is the part of a grant that has not been distributed yet.
+// shares is the remainder of a grant that has not been distributed to members yet.
 type shares struct{ pacing.Grant }
 
-// share removes up to the given number of permits from the grant, the earliest first, and returns them.
+// share removes up to the given number of permits from the grant, the earliest permits first, and returns them.
 func (s *shares) share(permits int) pacing.Grant {
 	own := s.Grant
 	own.Runs, own.Granted = nil, min(permits, s.Granted)
@@ -287,7 +291,7 @@ func after(r pacing.WaitRun, n int) (runs []pacing.WaitRun) {
 		return nil
 	}
 	r.Wait, r.Permits = r.WaitOf(n), r.Permits-n
-	if begun := n % r.Burst; r.Every > 0 && begun > 0 { // start with the rest of a slot
+	if begun := n % r.Burst; r.Every > 0 && begun > 0 { // start with the remaining permits of a slot
 		here := min(r.Burst-begun, r.Permits)
 		runs = append(runs, before(r, here))
 		if r.Wait, r.Permits = r.Wait+r.Every, r.Permits-here; r.Permits == 0 {

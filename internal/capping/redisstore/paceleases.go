@@ -44,23 +44,23 @@ type keepLease struct {
 	bad     script.BadLogs
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of lease.lua.
 func (o *keepLease) Encode(c *dispatch.Command) {
 	c.Args.KeepLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request, o.lasts, o.call)
 }
 
-// Stamp sets the time of the call, so that a late call extends no lease after its caller has gone.
+// Stamp sets the time of the call, so that a late command does not extend a lease after its caller has stopped waiting.
 func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply. A repeated command may extend the lease that it began.
+// Apply decodes the reply of lease.lua. A repeated command may extend a lease that its first attempt began.
 func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	o.state, err = script.DecodeKept(c.Reply, &o.bad)
 	return 0, err
 }
 
-// endedLeases lists ended leases.
+// endedLeases lists ended leases of a group of pacers.
 type endedLeases struct {
 	pacers *pacers
 	at     place
@@ -68,7 +68,7 @@ type endedLeases struct {
 	ended  []pacing.Lease
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of lease.lua.
 func (o *endedLeases) Encode(c *dispatch.Command) {
 	c.Args.EndedLeases(o.pacers.config.Scripts.Lease, o.at.keys, o.most)
 }
@@ -78,7 +78,7 @@ func (o *endedLeases) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply.
+// Apply decodes the reply of lease.lua.
 func (o *endedLeases) Apply(c *dispatch.Command) (n int, err error) {
 	o.ended, err = script.DecodeEnded(c.List)
 	return 0, err
@@ -92,7 +92,7 @@ type removeLease struct {
 	bad     script.BadLogs
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of lease.lua.
 func (o *removeLease) Encode(c *dispatch.Command) {
 	c.Args.RemoveLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request)
 }
@@ -102,7 +102,7 @@ func (o *removeLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply.
+// Apply decodes the reply of lease.lua.
 func (o *removeLease) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }

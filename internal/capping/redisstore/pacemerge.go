@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge shortens the target's full log as of now, unless another caller did. The script pace.lua adds no slot to
-// a full log before it is merged.
+// merge shortens the full log of the target at the time now, unless another caller has done so. The script pace.lua
+// adds no slot to a full log until the log is merged.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -55,22 +55,22 @@ func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// mergePacers replaces a pacer's log by its merged form, if the log has not changed since it was read.
+// mergePacers replaces a pacer's log by its merged form, if the log has not changed since readPacers read it.
 type mergePacers struct {
 	pacers *pacers
 	key    string
 	log    *script.PacerLog
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of merge.lua.
 func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp does nothing: a late call finds a changed log and does not write.
+// Stamp does nothing, because a late command finds a changed log and does not write.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply.
+// Apply decodes the reply of merge.lua.
 func (o *mergePacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeMerged(c.Reply)
 }

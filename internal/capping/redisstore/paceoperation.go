@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// takePermits takes permits of pacers.
+// takePermits takes the permits of a request from its pacers.
 type takePermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
@@ -17,12 +17,12 @@ type takePermits struct {
 	paced  script.Paced
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of pace.lua.
 func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
-// Stamp sets the time of the call, so that a late call takes no permits after its caller has gone.
+// Stamp sets the time of the call, so that a late command takes no permits after its caller has stopped waiting.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
@@ -36,13 +36,13 @@ func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// addFaults adds the reply's faults of keys to f.
+// addFaults adds the faults of Redis keys that the reply reports to f.
 func (o *takePermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.WrongType, o.paced.Bad.WrongType, errPacerWrongType)
 	f.AddUndecided(fault.Corrupt, o.paced.Bad.Corrupt, errPacerCorrupt)
 }
 
-// forgetPacer removes the grants of a pacer.
+// forgetPacer removes all grants of a pacer.
 type forgetPacer struct {
 	pacers *pacers
 	pacer  string
@@ -50,17 +50,17 @@ type forgetPacer struct {
 	bad    script.BadLogs
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of forget.lua.
 func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
-// Stamp sets the time of the call, so that a late call does not remove newer grants.
+// Stamp sets the time of the call, so that a late command does not remove newer grants.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply.
+// Apply decodes the reply of forget.lua.
 func (o *forgetPacer) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }

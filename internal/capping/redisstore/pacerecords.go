@@ -25,7 +25,7 @@ func (p *pacers) has(ctx context.Context, at place, key string) (bool, error) {
 	return look.found, err
 }
 
-// lookPacers checks whether a key exists.
+// lookPacers checks whether a key of pacers exists.
 type lookPacers struct {
 	key   string
 	found bool

@@ -25,7 +25,7 @@ func (p *pacers) Return(ctx context.Context, ask *pacing.Ask, used int) (pacing.
 	return back.given.Returned, nil
 }
 
-// returnPermits gives back permits of a request.
+// returnPermits returns the unused permits of a request to its pacers.
 type returnPermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
@@ -33,23 +33,23 @@ type returnPermits struct {
 	given  script.GivenBack
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of return.lua.
 func (o *returnPermits) Encode(c *dispatch.Command) {
 	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.used)
 }
 
-// Stamp sets the time of the call. A late call finds fewer slots ahead.
+// Stamp sets the time of the call. A late command finds fewer slots in the future, and returns fewer permits.
 func (o *returnPermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampReturn(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply.
+// Apply decodes the reply of return.lua.
 func (o *returnPermits) Apply(c *dispatch.Command) (n int, err error) {
 	o.given, err = script.DecodeReturned(c.Reply, o.ask)
 	return 0, err
 }
 
-// addFaults adds the reply's faults of keys to f.
+// addFaults adds the faults of Redis keys that the reply reports to f.
 func (o *returnPermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.WrongType, o.given.Bad.WrongType, errPacerWrongType)
 	f.AddUndecided(fault.Corrupt, o.given.Bad.Corrupt, errPacerCorrupt)

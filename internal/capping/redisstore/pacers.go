@@ -24,21 +24,21 @@ type pacersConfig struct {
 	Perform func(work func() *dispatch.Run) error
 }
 
-// pacers keeps the logs of pacers in Redis. It is safe for concurrent use.
+// pacers keeps the logs of pacers in Redis. pacers is safe for concurrent use.
 type pacers struct {
 	config  pacersConfig
-	merging chan struct{} // capacity 1: the second caller finds the log merged
+	merging chan struct{} // capacity 1: a second caller finds the log merged
 	joints  joints
 }
 
-// newPacers returns the pacers of the partition.
+// newPacers returns the pacers of a store.
 func newPacers(config pacersConfig) *pacers {
 	p := &pacers{config: config, merging: make(chan struct{}, 1)}
 	p.joints = joints{open: map[string]*joint{}, take: p.take}
 	return p
 }
 
-// place is where the keys of a group of pacers are.
+// place names the partition of a group of pacers, and the keys of the group.
 type place struct {
 	partition int
 	keys      script.PacerKeys
@@ -50,8 +50,8 @@ func (p *pacers) placeAt(partition int) place {
 	return place{partition, script.PacerKeys{Prefix: p.config.Prefixes[partition]}}
 }
 
-// GroupsOfOneSlot returns the groups of pacers that share a Redis slot with an earlier group. The key of the result is
-// the name of a group, and the value is the name of the earlier group.
+// GroupsOfOneSlot returns the groups of pacers that share a Redis hash slot with an earlier group. In the result, the
+// map key is the name of a group, and the value is the name of the earlier group.
 func GroupsOfOneSlot(groups []string) map[string]string {
 	first, shared := map[int]string{}, map[string]string{}
 	for _, group := range groups {
@@ -65,16 +65,17 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits for combined requests whose callers have gone. These requests end soon after the topology is closed.
+// Wait waits for combined requests whose callers have stopped waiting. These requests end soon after the topology is
+// closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
-// ofPermits is the beginning of the error text of an undecided call for permits.
+// ofPermits is the beginning of the error text for a request for permits that was not decided.
 const ofPermits = "the call for permits is"
 
-// mostMerges is the maximum number of log merges in one call.
+// mostMerges is the maximum number of merges of pacers' logs in one request.
 const mostMerges = 2 * pacing.MaxPacers
 
-// errFull reports that a pacer's log is full again after every merge.
+// errFull reports that a pacer's log was full again after every merge.
 var errFull = errors.New("the log of a pacer is still full after merging its entries")
 
 // Take implements TakePermits of pacing.Store.
@@ -88,8 +89,8 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of the ask in one script call, or of the joined asks that divide it. It returns a
-// *repeatedError when some of the joined asks must be asked on their own.
+// take takes the permits of the ask in one script call. If joined is not nil, the joined asks divide the permits. take
+// returns a *repeatedError when some of the joined asks must be sent separately.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -113,12 +114,14 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// repeatedError reports that the store remembers some of the joined asks, so that none of them has taken permits.
+// repeatedError reports that the store already remembers some of the joined asks. The script has then taken no permits
+// for any of them.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
-// Forget implements ForgetPacer of pacing.Store. A pacer of any group is forgotten in each partition.
+// Forget implements ForgetPacer of pacing.Store. With pacing.AnyGroup, Forget removes the pacer's grants in every
+// partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
 	if group != pacing.AnyGroup {
 		return p.forgetAt(ctx, pacer, p.placeOf(group))
@@ -137,7 +140,8 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 	})
 }
 
-// do runs one command at the place. The function then, unless it is nil, adds the reply's faults to those of the run.
+// do runs one command in the partition of the place. Unless then is nil, it is called after the run to add the faults
+// that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {
