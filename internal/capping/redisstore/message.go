@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds the text of a remembered message to the run. The text expires with the logs.
+// addMessage adds a command that stores the text of a remembered message to the run. The text expires with the users'
+// logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return
@@ -20,7 +21,8 @@ func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) 
 	r.AddAside(set, s.messagePartition(b.Token))
 }
 
-// messagePartition returns the partition of a message's text; it spreads the texts over the nodes.
+// messagePartition returns the partition that stores a message's text. The token chooses the partition, so that the
+// texts are spread over the nodes.
 func (s *Store) messagePartition(t capping.Token) int {
 	return (int(t[0])<<8 | int(t[1])) % s.keyspace.Partitions
 }

@@ -12,39 +12,39 @@ import (
 	"capper/internal/messages"
 )
 
-// The maximum numbers of entries that a page examines. A page by last call that reaches one of them says where the next
-// page continues.
+// The maximum numbers of index entries that the search for one page reads. If the search for a page by last call
+// reaches a maximum, the page says where the next page continues.
 const (
 	mostListed = 200_000
-	mostAsked  = 20_000  // of which the answers are read, too
-	mostTitled = 100_000 // of which the titles are read, too
+	mostAsked  = 20_000  // when the search also reads the decision counts of each entry
+	mostTitled = 100_000 // when the search also reads the title of each entry
 )
 
-// entry is a message in an index, with its score there.
+// entry is a message in an index, with its score in the index.
 type entry struct {
 	messages.Candidate
 	score int64
 }
 
-// shelf is a part of an index in one partition, and what was read of it.
+// shelf is a sorted set of an index in one partition, and how far a search has read it.
 type shelf struct {
 	partition int
 	key       string
-	period    int64 // of an index by asked users
-	read      int   // number of entries read
-	score     int64 // of the entry read last: all further entries have this score or a lower one
+	period    int64 // number of the period, in an index by asked users
+	read      int   // number of entries read so far
+	score     int64 // score of the entry read last: all further entries have this score or a lower one
 	done      bool
 }
 
-// browse reads indexes by descending scores.
+// browse searches indexes by descending scores.
 type browse struct {
 	c         *messageCounts
 	q         *messages.Query
-	order     messages.Order // of the index
+	order     messages.Order // the order of the index
 	shelves   []shelf
 	low, high int64
-	wanted    int // stop when this many are found and no other can be before them
-	most      int // stop after this many entries
+	wanted    int // stop when this many messages are found and no other message can come before them
+	most      int // stop after this many index entries
 	found     []messages.Candidate
 }
 
@@ -68,14 +68,14 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (mes
 	}
 	page := messages.Page{Next: next}
 	for _, one := range listed {
-		if campaign, there := read[one.Key]; there { // otherwise it expired meanwhile
+		if campaign, there := read[one.Key]; there { // otherwise the message expired meanwhile
 			page.Found = append(page.Found, campaign)
 		}
 	}
 	return page, nil
 }
 
-// list returns the messages of the page, and the position of the next one.
+// list returns the messages of the page, and the position at which the next page continues.
 func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages.Candidate, *messages.Position, error) {
 	if q.Order == messages.ByAsked || q.AtLeast > 0 {
 		if err := c.mend(ctx); err != nil {
@@ -83,7 +83,7 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 		}
 	}
 	if q.Order == messages.ByLast && q.AtLeast > 0 {
-		// Few messages are large, and many small ones may have later calls.
+		// Few messages have many users, but many messages with few users may have later calls.
 		large := *q
 		large.Order, large.After = messages.ByAsked, nil
 		found, next, err := c.browse(ctx, &large, mostAsked)
@@ -100,7 +100,7 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 	return found, next, err
 }
 
-// browse returns the first messages of the query's order, at most most of them, and the position of the next one.
+// browse returns up to most messages in the order of the query, and the position at which the next page continues.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
@@ -137,7 +137,7 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 	return found, next, nil
 }
 
-// sizes returns the indexes by asked users of the periods with calls that the query may want.
+// sizes returns the indexes by asked users of the periods that can have messages for the query.
 func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	now := capping.InstantOf(c.config.Clock())
 	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
@@ -153,8 +153,8 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	return list
 }
 
-// read reads the shelves piece by piece, and stops where the rest cannot be among the first ones. reached is the
-// position of a read that stopped after many entries.
+// read reads the shelves in pieces. read stops when no unread entry can be among the wanted messages. reached is the
+// position at which a read stopped because of its limit; nil: read did not reach the limit.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64
@@ -194,8 +194,8 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// reached returns the place up to which every shelf was read, and drops messages found after it: the next page finds
-// it again.
+// reached returns the score down to which every shelf was read. reached drops the messages at or below that score,
+// because the next page finds them again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)
 	for _, place := range undone {
@@ -205,7 +205,7 @@ func (b *browse) reached(undone []int) *messages.Position {
 	return &messages.Position{Value: score}
 }
 
-// pieces reads the next piece of every shelf that may hold one of the first messages still to be found.
+// pieces returns commands that read the next piece of every shelf that can still hold a wanted message.
 func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	for i, s := range b.shelves {
 		if s.done || len(b.found) > b.wanted && s.score < b.found[b.wanted].At(b.order).Value {
@@ -224,7 +224,7 @@ func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	return asked, reads
 }
 
-// take decodes a piece of the shelf.
+// take decodes a piece of the shelf into entries.
 func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece
@@ -241,7 +241,7 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// add adds the entries that the query wants to what was found. of holds the shelf of each entry.
+// add adds the entries that the query wants to the found messages. of[i] is the shelf of entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf
@@ -279,7 +279,7 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 		} else {
 			one.Last, one.Asked = capping.Instant(values[i]), one.score
 			if one.Last == 0 || script.Period(one.Last) != shelves[i].period {
-				continue // expired, or called again since: then it is in the index of that period
+				continue // expired, or called again since then: the index of a later period has the message
 			}
 		}
 		if b.q.Within(one.Last, one.Asked) {
@@ -289,7 +289,7 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// answered reads a number from the answers of each message; 0 means a missing number.
+// answered reads one number from the decision counts of each message; 0 means that the number is missing.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))
@@ -315,7 +315,7 @@ func (c *messageCounts) answered(ctx context.Context, list []entry, field func(c
 	return values, nil
 }
 
-// each runs the commands, each in its partition.
+// each runs the commands, each command in its partition.
 func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
 	if len(commands) == 0 {
 		return nil

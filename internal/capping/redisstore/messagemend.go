@@ -8,16 +8,16 @@ import (
 	"capper/internal/messages"
 )
 
-// mended says how far this process has added the campaigns of earlier programs to the indexes by asked users.
+// mended says how far this process has added the campaigns of earlier versions to the indexes by asked users.
 type mended struct {
-	working chan struct{} // holds one token, which the mending call takes
+	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
-	next    *messages.Position // nil: from the start
+	next    *messages.Position // nil: from the first campaign
 }
 
-// mend adds the campaigns of earlier programs, which knew no indexes by asked users, to these indexes. mend does so
-// once in each process, before the first list that needs the indexes. A call that runs out of time continues where the
-// one before ended.
+// mend adds the campaigns of earlier versions of capper, which had no indexes by asked users, to these indexes. mend
+// runs once in each process, before the first list that needs the indexes. If a call of mend runs out of time, the next
+// call continues at the same position.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:
@@ -39,7 +39,7 @@ func (c *messageCounts) mend(ctx context.Context) error {
 	return nil
 }
 
-// mendedAtOnce is the number of campaigns of a step of mend.
+// mendedAtOnce is the number of campaigns in one step of mend.
 const mendedAtOnce = 2000
 
 // addSizes writes the campaigns into the indexes by asked users.

@@ -7,15 +7,15 @@ import (
 	"capper/internal/messages"
 )
 
-// atLeastOperation marks a message's counts in one partition as lower bounds.
+// atLeastOperation marks a message's counts of sends in one partition as lower bounds.
 type atLeastOperation struct {
 	counts *messageCounts
 	token  capping.Token
-	begins bool // also mark a message without counts
+	begins bool // also mark a message that has no counts yet
 }
 
-// AtLeast returns the operations that mark the messages' counts in a partition as lower bounds. With begins they also
-// mark messages without counts.
+// AtLeast returns the operations that mark the messages' counts of sends in a partition as lower bounds. If begins is
+// true, the operations also mark messages that have no counts yet.
 func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
 	for _, token := range tokens {
 		marks = append(marks, &atLeastOperation{c, token, begins})
@@ -23,19 +23,19 @@ func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []d
 	return marks
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of atleast.lua.
 func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	config := &o.counts.config
 	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
-// Stamp sets the time of the call: the key of the counts must expire later.
+// Stamp sets the time of the call, from which the script computes the expiry of the counts.
 func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
 // Apply ignores the reply.
 func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
-// addOperation adds answers to the counts of a message.
+// addOperation adds the numbers of a Delta to the decision counts of a message.
 type addOperation struct {
 	counts *messageCounts
 	delta  *messages.Delta
@@ -44,7 +44,7 @@ type addOperation struct {
 	added  bool
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of answers.lua.
 func (o *addOperation) Encode(c *dispatch.Command) {
 	keep := o.counts.keep()
 	if messages.IsActivity(o.delta.Message) {
@@ -57,7 +57,7 @@ func (o *addOperation) Encode(c *dispatch.Command) {
 // Stamp does nothing, because the script has no time stamp.
 func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply.
+// Apply decodes the reply of answers.lua.
 func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.Reply != "D" && c.Reply != "N" {
 		return 0, script.ErrReply
@@ -66,16 +66,16 @@ func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// titleOperation gives a message its title.
+// titleOperation stores the title of a message.
 type titleOperation struct {
 	counts  *messageCounts
 	message capping.Message
 	title   string
-	begins  bool // a message without stored data may have a title
+	begins  bool // a message without stored data may get a title
 	refused bool
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of title.lua.
 func (o *titleOperation) Encode(c *dispatch.Command) {
 	c.Args.Title(o.counts.config.Scripts.Title, o.counts.answerKeys(o.message.Token(), 0), o.message, o.title,
 		o.counts.keep(), o.begins)
@@ -84,7 +84,7 @@ func (o *titleOperation) Encode(c *dispatch.Command) {
 // Stamp does nothing, because the script has no time stamp.
 func (o *titleOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply.
+// Apply decodes the reply of title.lua.
 func (o *titleOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.Reply != "D" && c.Reply != "N" {
 		return 0, script.ErrReply
@@ -93,7 +93,7 @@ func (o *titleOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// readOperation reads an array of strings.
+// readOperation runs a Redis command whose reply is an array of strings.
 type readOperation struct {
 	args []string
 	list []string

@@ -11,11 +11,11 @@ import (
 	"capper/internal/messages"
 )
 
-// mostMessagesRead is the maximum number of messages in one read: each message takes one command per partition.
+// mostMessagesRead is the maximum number of messages in one read. Each message takes one command for each partition.
 const mostMessagesRead = 64
 
-// MessageCounts returns the counts of the message's campaigns; see messages.Store. MessageCounts returns an error when
-// a shard does not answer, and never a partial sum.
+// MessageCounts returns the counts of the message on each channel; see messages.Store. MessageCounts returns an error
+// when a shard does not answer, and never a partial sum.
 func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil
@@ -29,7 +29,7 @@ func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Messa
 	return campaigns, nil
 }
 
-// readAll reads any number of messages, at most mostMessagesRead at a time.
+// readAll reads the counts of any number of messages, at most mostMessagesRead messages at a time.
 func (c *messageCounts) readAll(
 	ctx context.Context,
 	asked []capping.Message,
@@ -45,16 +45,16 @@ func (c *messageCounts) readAll(
 	return found, nil
 }
 
-// read returns the counts of distinct messages by campaign: the answers, and the sum of the sends over all
-// partitions.
+// read returns the counts of distinct messages by campaign (message and channel): the decision counts, and the counts
+// of sends summed over all partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
-	ends := make([]int, len(asked)) // of each message's reads
+	ends := make([]int, len(asked)) // by message: the end of its commands in reads
 	for i, message := range asked {
 		t := message.Token()
 		reads = append(reads, hash(c.config.Partition(t), c.answerKeys(t, 0).Answers))
 		ends[i] = len(reads)
-		if messages.IsActivity(message) { // it has no sends
+		if messages.IsActivity(message) { // an activity has no sends
 			continue
 		}
 		for p, prefix := range c.config.Prefixes {
@@ -76,8 +76,8 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	return found, nil
 }
 
-// decode adds the message's campaigns to found. The first element of reads has the answers, the others have the
-// sends.
+// decode adds the message's campaigns to found. The first element of reads has the decision counts, and the other
+// elements have the counts of sends.
 func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
 	if err != nil {

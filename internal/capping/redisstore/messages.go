@@ -19,14 +19,14 @@ type messagesConfig struct {
 	Prefixes   []string                   // key prefixes, by partition
 	Partition  func(t capping.Token) int  // partition of a message's text
 	TextKey    func(capping.Token) string // key of a message's text
-	Retention  func() time.Duration       // retention of the logs
+	Retention  func() time.Duration       // retention of the users' logs
 	Clock      func() time.Time
 	ClockSkew  time.Duration
 	// Perform performs the work and returns the faults of its run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
-// messageCounts keeps the counts of messages in Redis. It is safe for concurrent use.
+// messageCounts keeps the counts of messages in Redis. messageCounts is safe for concurrent use.
 type messageCounts struct {
 	config messagesConfig
 	mended mended
@@ -39,12 +39,12 @@ func newMessages(config messagesConfig) *messageCounts {
 	return &messageCounts{config: config, mended: mended{working: make(chan struct{}, 1)}}
 }
 
-// keep returns how long the store keeps counts after the last call.
+// keep returns the time for which the store keeps the counts of a message after its last call.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds the answers that instances have given; see messages.Store. After a lost reply it retries, and adds
-// nothing twice. When no reply arrives before the deadline, the answers in the error may have been added all the
-// same; the caller's own retry would count them twice.
+// AddAnswers adds the numbers of decisions that instances have returned to the counts; see messages.Store. If a reply
+// is lost, AddAnswers retries the command, and the script adds the numbers only once. If no reply arrives before the
+// deadline, the script may still have added the deltas in the error. If the caller adds them again, they count twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -73,21 +73,22 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush returns a random name for a flush.
+// newFlush returns a random name for one addition of numbers, by which answers.lua recognizes a repeated command.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush
 }
 
-// List adds a call about the campaign to the index, for a call without answers about users, such as a merge. A repeated
-// List changes nothing. When List fails, the campaign is counted but not listed.
+// List adds the campaign to the index of messages, for a call that decided no users, such as a merge. A repeated List
+// changes nothing. If List fails, the campaign is counted but missing in lists.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the keys of the answers about the message, with the index of the last call's period.
+// answerKeys returns the keys for the decision counts of the message. last chooses the index of the period of the last
+// call.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),
