@@ -15,10 +15,10 @@ import (
 
 const (
 	beatEvery  = 5 * time.Second
-	beatPause  = 50 * time.Millisecond // pause between two beats that were requested
-	startPause = 10 * time.Millisecond // pause between two attempts at start
-	silentFor  = 6 * beatEvery         // an instance without a heartbeat for this long leaves the list
-	leastLife  = 30 * 24 * time.Hour   // minimum TTL of the records: all instances may be down for this long
+	beatPause  = 50 * time.Millisecond // pause between two heartbeats that were requested
+	startPause = 10 * time.Millisecond // pause between two attempts to read the shared records at start
+	silentFor  = 6 * beatEvery         // an instance without a heartbeat for this long leaves the list of instances
+	leastLife  = 30 * 24 * time.Hour   // minimum TTL of the shared records, even if all instances are down
 )
 
 // run sends a heartbeat every few seconds until the fleet is closed.
@@ -47,8 +47,8 @@ func (f *fleet) close() {
 	f.signOff()
 }
 
-// signOff removes this instance from the list of instances. When the removal fails, the instance drops off by its
-// missing heartbeats.
+// signOff removes this instance from the list of instances. If the removal fails, the other instances remove this
+// instance after some missing heartbeats.
 func (f *fleet) signOff() {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
@@ -59,8 +59,8 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// beat renews the shared records and checks every sentinel key. The state of a server that does not answer stays as
-// it was; the topology reports the server's fault.
+// beat renews the records that all instances share, and checks the sentinel key of every partition. If a server does
+// not answer, the known state of its partitions stays; the topology reports the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,14 +81,14 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// missed records that heartbeats have failed: since when, and with which error.
+// missed says since when heartbeats have failed, and with which error.
 type missed struct {
 	since time.Time
 	err   error
 }
 
-// tellMissed is the time for which heartbeats may fail before the store reports it. One or two heartbeats fail in
-// every failover.
+// tellMissed is the time for which heartbeats may fail before the store reports the failure. One or two heartbeats fail
+// in every failover.
 const tellMissed = 3 * beatEvery
 
 func (f *fleet) noteBeat(err error) {
@@ -107,8 +107,9 @@ func (f *fleet) noteBeat(err error) {
 	}
 }
 
-// silence returns the reason why the other instances do not receive this instance's heartbeats, or nil. During a
-// silence, this instance does not know the retention that other instances need, or whether the records still exist.
+// silence returns an error if this instance's heartbeats have not reached the shared records for a while, or nil.
+// Without heartbeats, this instance does not know which retention other instances need, or whether the shared records
+// still exist.
 func (f *fleet) silence() error {
 	m := f.missed.Load()
 	if m == nil || time.Since(m.since) < tellMissed {
@@ -118,7 +119,7 @@ func (f *fleet) silence() error {
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
-// renew runs beat.lua and stores its reply.
+// renew runs beat.lua and keeps its reply.
 func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 	began := time.Now()
 	heard, err := f.runBeat(ctx, m)
@@ -163,7 +164,8 @@ func (f *fleet) learn(heard *script.Heard, began time.Time) {
 	}
 }
 
-// olderFormat returns a warning when the store waits for its upgrade to the newest format, and "" otherwise.
+// olderFormat returns a warning while the store keeps an older format, because some instance cannot read the newest
+// one. Otherwise it returns "".
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -196,7 +198,7 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	ctx, cancel := context.WithTimeout(ctx, f.top.LongestAttempt())
 	defer cancel()
 	description := maps.Clone(f.own.text)
-	// No instance compares these entries with its own. beat.lua reads the formats.
+	// Other instances do not compare these entries with their own. beat.lua reads the entry "formats".
 	description["formats"], description[restoresEntry] = f.marker.Formats(), "yes"
 	if asOf := f.asOf.Load(); asOf != nil {
 		description[asOfEntry] = asOfText(*asOf)
@@ -221,10 +223,11 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	return heard, nil
 }
 
-// restoresEntry is the entry of a description of an instance that confirms restorations (see liveLogs).
+// restoresEntry is an entry of an instance's description. It says that the instance confirms restorations of live
+// changes (see liveLogs).
 const restoresEntry = "restores"
 
-// othersOf returns the other instances of a heartbeat that began at the time.
+// othersOf returns the other instances in the reply to a heartbeat that began at the given time.
 func othersOf(descriptions map[string]string, began time.Time) instances {
 	found := instances{at: began}
 	for id, description := range descriptions {
@@ -238,16 +241,16 @@ func othersOf(descriptions map[string]string, began time.Time) instances {
 	return found
 }
 
-// asOfEntry is the entry of a description with the as-of instants of the instance's generation, by set.
+// asOfEntry is an entry of an instance's description: the as-of instant of each set in the instance's generation.
 const asOfEntry = "as_of"
 
 func asOfText(asOf map[string]capping.Instant) string {
-	text, _ := json.Marshal(asOf) // never fails for numbers by text
+	text, _ := json.Marshal(asOf) // never fails for a map of texts to numbers
 	return string(text)
 }
 
-// oldestAsOf returns the oldest as-of instants in the descriptions of other instances. It returns nil if a description
-// has no as-of instants.
+// oldestAsOf returns for each set the oldest as-of instant that another instance reports. oldestAsOf returns nil if an
+// instance reports no as-of instants.
 func oldestAsOf(others map[string]string) map[string]capping.Instant {
 	oldest := map[string]capping.Instant{}
 	for _, description := range others {

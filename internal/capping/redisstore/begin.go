@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// start finds or creates the records and the sentinel keys, and logs which of them are new or lost.
+// start finds or creates the shared records and the sentinel keys, and logs which of them are new or lost.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,9 +43,10 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.mend(ctx)
 }
 
-// makeRecords finds the records or creates them. Before it creates them, it counts the partitions that it could ask for
-// their sentinel key, and the partitions that had a sentinel key. An existing sentinel key shows that an older store
-// was there, because no instance creates sentinel keys for a store without records.
+// makeRecords finds the shared records or creates them. Before makeRecords creates the records, it asks for the
+// sentinel keys. asked counts the partitions whose server answered, and had the partitions with a sentinel key. A
+// sentinel key shows that a store existed here earlier, because no instance creates sentinel keys for a store without
+// records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -56,7 +57,7 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 }
 
 // judgeAdopted distinguishes a store of an older version, which has no sentinel keys, from a store that has lost its
-// record. In the second case a missing sentinel key means lost data.
+// shared record. If the store has lost its shared record, a missing sentinel key means lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -78,18 +79,18 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 	}
 }
 
-// signLife returns the TTL that each check gives a sentinel key.
+// signLife returns the TTL that every check gives to a sentinel key.
 func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
-// warnOfLoss logs the loss that a start has accepted, and keeps it for Health.
+// warnOfLoss logs a loss of data that a start has accepted, and keeps the warning for Health.
 func (f *fleet) warnOfLoss(what string) {
 	warning := "store created again from the remaining data: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// mend accepts lost records at start and creates the affected sentinel keys again. With Config.MustExist it returns
-// an error instead.
+// mend accepts a loss of records at start, and creates the missing sentinel keys again. With Config.MustExist, mend
+// returns an error instead.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -116,8 +117,8 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// restoreForOthers begins to restore the changes of sets in all partitions when a start creates a store without any
-// sentinel key while other instances run: they know changes of the store that was there before.
+// restoreForOthers begins to restore live changes to sets in all partitions, if this start creates the store while
+// other instances run. Those instances may still have live changes of the store that existed before.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {
@@ -133,13 +134,14 @@ func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	return nil
 }
 
-// withUsers returns the partitions that have users: all but the partition of the records.
+// withUsers removes the partition of the shared records, which has no users, from the partitions.
 func (f *fleet) withUsers(partitions []int) []int {
 	return slices.DeleteFunc(partitions, func(p int) bool { return p >= f.keyspace.Partitions })
 }
 
-// lookAtSigns checks all sentinel keys through the topology. Missing keys are created until all of them have existed
-// once. accept holds the partitions whose loss the start has found and accepted.
+// lookAtSigns checks the sentinel keys of all partitions through the topology. lookAtSigns creates missing sentinel
+// keys until every sentinel key has existed once. accept holds the partitions whose loss of data this start has found
+// and accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
@@ -150,7 +152,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records that every sentinel key has been created. A key that is missing later was lost.
+// markSigned records in the store that every sentinel key has been created. A sentinel key that is missing later was
+// lost.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

@@ -21,15 +21,15 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero value is
-// Healthy.
+// Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks = topology.Acks
 
-// Healthy requires every replica of the user's master that the cluster does not flag as failed, and at least one.
+// Healthy requires confirmation by every replica of the user's master that the cluster does not flag as failed, and by
+// at least one replica.
 const Healthy = topology.Healthy
 
-// FixedAcks requires n replicas, regardless of their state. The value 0 is for servers without replicas: an allowed
-// send may then be lost with its master.
+// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas: an
+// allowed send may then be lost with its master.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.
@@ -38,77 +38,77 @@ func ParseAcks(text string) (Acks, error) { return topology.ParseAcks(text) }
 // HintedError is the error of a store that cannot be opened, with a hint for the operator.
 type HintedError = topology.HintedError
 
-// IsAuth reports whether a server rejected the user name or the password.
+// IsAuth reports whether the error says that a server rejected the user name or the password.
 func IsAuth(err error) bool { return fault.IsAuth(err) }
 
-// Config is the configuration of a store. Addrs is required. A zero value of any other field means the default that
-// its comment names.
+// Config is the configuration of a Redis store. Addrs is required. A zero value of any other field means the default
+// that the field's comment names.
 type Config struct {
-	// Addrs (addrs) lists host:port of some nodes of a cluster, or of a standalone server and its replicas, from
-	// which the store picks the master. With SentinelMaster the list names Redis Sentinels.
+	// Addrs (addrs) lists the host:port of some nodes of a cluster. For servers outside a cluster it lists a master and
+	// its replicas, and the store finds the master. With SentinelMaster, Addrs lists Redis Sentinels.
 	Addrs          []string
 	SentinelMaster string      // sentinel_master: name of the master that Redis Sentinel watches; "": no Sentinel
 	Username       string      // username
 	Password       string      // never logged
 	TLS            *tls.Config // nil: plain TCP
-	// Authorities returns the trusted certificate authorities at every new connection, for authorities that change.
-	// Nil means the authorities of TLS.
+	// Authorities returns the trusted certificate authorities at every new connection, so that an operator can change
+	// them. If Authorities is nil, the authorities in TLS apply.
 	Authorities func() (*x509.CertPool, error)
-	// Credentials returns the user name and the password at every new connection, for passwords that change. Nil
-	// means Username and Password.
+	// Credentials returns the user name and the password at every new connection, so that an operator can change them.
+	// If Credentials is nil, Username and Password apply.
 	Credentials func() (username, password string, err error)
 
 	ReplicaAcks Acks // replica_acks: default Healthy
-	// ClockSkew (clock_skew) is the tolerated clock difference, up to MaxClockSkew: a node whose clock differs by
-	// more rejects calls. The value 0 turns the check off.
+	// ClockSkew (clock_skew) is the largest tolerated difference between clocks, up to MaxClockSkew. A node whose clock
+	// differs by more rejects calls. If ClockSkew is 0, clocks are not checked.
 	ClockSkew time.Duration
 	Namespace string // prefix of every key; default "fc"
 	IDs       IDs    // the ids of the users; default: dense
-	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. Such a server must
-	// never be restarted empty under its old name and address. A managed service that replaces a lost node by
-	// a copy of its replica keeps this rule.
+	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. A server without an
+	// append-only file must never restart empty under its old name and address. A managed service that replaces a lost
+	// node by a copy of its replica never does so.
 	WithoutAppendOnly bool
 
-	// MustExist (create: false) makes Open return an error when the store has no records or lost some of them.
-	// Without it Open creates the missing records and logs a warning.
+	// MustExist (create: false) makes Open return an error if the store has no shared records or lost some of them. If
+	// MustExist is false, Open creates the missing records and logs a warning.
 	MustExist bool
 
 	// Timeout is the deadline of a call whose context has none; the default is 10 s.
 	Timeout time.Duration
-	// AttemptTimeout is the time limit of one pipeline to one node, plus four round trips; the default is 1 s. The
-	// store retries a command without a reply by then.
+	// AttemptTimeout is the time limit of one pipeline to one node, plus four round trips; the default is 1 s. If a
+	// command has no reply when this time is over, the store retries the command.
 	AttemptTimeout time.Duration
 
 	Clock      func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: discard
 	Registerer prometheus.Registerer // nil: no metrics
 
-	// certificatesEvery is the interval between two checks of the servers' certificates; 0 means the topology's
+	// certificatesEvery is the interval between two checks of the servers' TLS certificates; 0 means the topology's
 	// default.
 	certificatesEvery time.Duration
 	// dial replaces the dialer in tests that put a proxy between the store and a server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// IDs describes the ids of the users in a store. A store belongs to one kind of ids and to one key for ever: Open
-// rejects a store that was made for others. The zero value means dense ids, the numbers from 0 to 4294967295.
+// IDs describes the users' ids in a store. A store never changes its kind of ids or the key that makes images from ids.
+// Open rejects a store with another kind or key. The zero IDs means dense ids, the numbers from 0 to 4294967295.
 type IDs struct {
 	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
-	// Check is a word for the kind and for the key that makes images from ids, so that the store rejects another key.
-	// It is required for other kinds than dense.
+	// Check is a word that changes with the kind and with the key that makes images from ids, so that the store rejects
+	// another key. Check is required for every kind except dense.
 	Check string
-	// Users is the expected number of users, which decides about the size of a new store's buckets; a number of up to
-	// four times more or less costs little memory. 0 means that the number is not known. An existing store keeps its
-	// buckets.
+	// Users is the expected number of users, from which a new store chooses the size of its buckets. If the number is
+	// wrong by a factor of up to four, the store needs little extra memory. 0 means that the number of users is not
+	// known. An existing store keeps the size of its buckets.
 	Users int
 }
 
-// denseIDs is the name of the kind of ids that are small numbers.
+// denseIDs is the kind of ids that are numbers from 0 to 4294967295.
 const denseIDs = "dense"
 
 func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
 
-// layout returns the keyspace of a new store and the formats of stores with these ids.
+// layout returns the keyspace of a new store, and the versions of the format that stores with these ids may have.
 func (i IDs) layout() (script.Keyspace, script.Formats) {
 	if i.isDense() {
 		return script.Standard, script.Known
@@ -116,7 +116,7 @@ func (i IDs) layout() (script.Keyspace, script.Formats) {
 	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
 }
 
-// marked returns the description in the format marker.
+// marked returns the IDs in the form in which the format marker has them.
 func (i IDs) marked() script.IDs {
 	if i.isDense() {
 		return script.IDs{}
@@ -136,7 +136,8 @@ func (i IDs) validate() error {
 	return nil
 }
 
-// DefaultClockSkew is the clock tolerance if the configuration sets none. MaxClockSkew is the largest tolerance.
+// DefaultClockSkew is the tolerated clock difference if the configuration sets none. MaxClockSkew is the largest
+// tolerated clock difference.
 const (
 	DefaultClockSkew = 250 * time.Millisecond
 	MaxClockSkew     = time.Minute
@@ -175,7 +176,7 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// topology returns the configuration of the topology: the part that concerns servers.
+// topology returns the configuration of package topology: the settings that concern servers.
 func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
 	return topology.Config{
 		Options: topology.Options{
@@ -195,6 +196,6 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 // the cluster.
 const poolSize = dispatch.Lanes + 4
 
-// waitForAcks returns the time for which WAIT blocks. It is half of AttemptTimeout, the socket's deadline for the
-// whole pipeline.
+// waitForAcks returns the time for which WAIT blocks until replicas confirm a write. waitForAcks returns half of
+// AttemptTimeout, because AttemptTimeout limits the whole pipeline.
 func (c *Config) waitForAcks() time.Duration { return max(time.Millisecond, c.AttemptTimeout/2) }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// mostAnswered is the maximum number of bytes that the store reads from one connection of a survey.
-// Honest replies take a few kilobytes, plus about a hundred bytes for each node of a cluster. The Redis client itself
-// has no limit on the length of a line.
+// mostAnswered is the maximum number of bytes that a survey reads from one connection. The replies of a real Redis
+// server take a few kilobytes, plus about a hundred bytes for each node of the cluster. The Redis client itself has no
+// limit on the length of a line.
 const mostAnswered = 8 << 20
 
-// dial connects to a server that is not trusted yet: the server may not be Redis, or may be hostile.
+// dial connects to a server that is not trusted yet: the server may be another program than Redis, or hostile.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * attempt, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	if err != nil {

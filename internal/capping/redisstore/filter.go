@@ -11,28 +11,29 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterOperation judges the sends of a batch and records the allowed ones.
+// filterOperation decides the users of a batch and records the allowed sends.
 type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
 	verdicts []capping.Verdict
 	header   script.Header
 	rules    script.Rulebook
-	counted  bool // the sends of this message are counted
-	// reads holds the versions of live changes that commands over a slot on two nodes read first.
+	counted  bool // the script counts the sends of this message
+	// reads holds the commands that read the version of the live changes. They run before bare commands, which cannot
+	// read that key.
 	reads map[*dispatch.Command]*single
 	bad   script.BadLogs
 }
 
-// Encode sets the script arguments for the users of the command c.
+// Encode sets the arguments of filter.lua for the users of the command c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Users,
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// known returns the version of the live changes that the script compares, or nil. A bare command reaches no second
-// key, so its version was compared before.
+// known returns the version of the live changes that filter.lua compares, or nil. known returns nil for a bare command.
+// Such a command cannot use a second key, so the run compared the version before.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil
@@ -40,7 +41,7 @@ func (o *filterOperation) known(c *dispatch.Command) *string {
 	return &o.batch.Known[c.Partition]
 }
 
-// beforeBare returns the operations that precede bare commands.
+// beforeBare returns the operations that must run before bare commands replace the command c.
 func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch.Operation) {
 	if o.counted {
 		operations = o.store.counts.AtLeast(true, o.batch.Token)
@@ -53,7 +54,8 @@ func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch
 	return operations
 }
 
-// allowBare reports whether the live changes have the known version. Otherwise it marks the users.
+// allowBare reports whether the live changes still have the version that the caller has. If the version differs,
+// allowBare marks the users of the command as outdated.
 func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	known := o.known(c)
 	if read := o.reads[c]; known == nil || read.done && read.reply == *known {
@@ -71,8 +73,8 @@ func (o *filterOperation) outdate(c *dispatch.Command) {
 	}
 }
 
-// Stamp sets the time in the command's header. Stamp runs on a sender's goroutine, so it reads only fields that stay
-// constant during the run, and never the batch.
+// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender, so Stamp
+// reads only fields that stay constant during the run, and never the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	if h.Now == 0 {
@@ -125,7 +127,7 @@ var (
 		"find the program and move its key away")
 )
 
-// prepare encodes the part of the arguments that all commands of the batch share.
+// prepare encodes the arguments that are the same in all commands of the batch.
 func (o *filterOperation) prepare(skew time.Duration) {
 	b := o.batch
 	o.header = script.Header{

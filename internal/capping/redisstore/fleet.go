@@ -19,23 +19,24 @@ import (
 	"capper/internal/zones"
 )
 
-// fleet represents this instance among all instances that use the namespace. Every few seconds it renews their shared
-// records and checks that the records still exist.
+// fleet represents this instance among all instances that use the same namespace. Every few seconds, the fleet renews
+// the records that the instances share, and checks that the records still exist.
 type fleet struct {
 	config   *Config
 	top      *topology.Topology
 	keyspace script.Keyspace
 	marker   script.Marker
 	beatLua  *script.Script
-	widening time.Duration // extra time on windows, see capping.Widening
+	widening time.Duration // extra time of rolling windows, see capping.Widening
 	told     func()        // runs after each check of the records and sentinel keys
-	// useDepth gives the store's buckets another depth during the start, and returns the store's marker then.
+	// useDepth sets another depth of the store's buckets during the start. useDepth then returns the store's format
+	// marker.
 	useDepth func(depth int) script.Marker
-	// beginRestoration begins to restore the changes of sets in partitions (see liveLogs.begin).
+	// beginRestoration begins to restore the live changes of partitions (see liveLogs.begin).
 	beginRestoration func(ctx context.Context, partitions []int) (failed map[int]error)
 
-	mismatch atomic.Pointer[capping.FormatError] // set when another version has taken the keyspace
-	warnings []string                            // losses that a start has accepted
+	mismatch atomic.Pointer[capping.FormatError] // set when another version or configuration has taken the keyspace
+	warnings []string                            // warnings about losses of data that a start has accepted
 	// announced is the retention of this instance's policy in milliseconds; 0 means that no policy was announced yet.
 	announced atomic.Int64
 	id        string
@@ -44,44 +45,45 @@ type fleet struct {
 
 	longest  atomic.Int64                               // milliseconds: the longest known retention in force
 	wanted   atomic.Int64                               // retention in ms of a call that needed more than announced
-	asOf     atomic.Pointer[map[string]capping.Instant] // nil: not reported yet
+	asOf     atomic.Pointer[map[string]capping.Instant] // as-of instants by set; nil: not reported yet
 	seen     atomic.Pointer[sight]
 	missed   atomic.Pointer[missed] // nil: the latest heartbeat succeeded
-	loggedAt time.Time              // when failed heartbeats were logged
-	made     bool                   // this start created the store without records
+	loggedAt time.Time              // when failed heartbeats were last logged
+	made     bool                   // this start created the store without any records
 
 	mu  sync.Mutex // serializes heartbeats
 	own announcement
 }
 
-// announcement is the description of its configuration that an instance sends to the others.
+// announcement is the description of its configuration that an instance sends to the other instances.
 type announcement struct {
 	retention time.Duration
 	channels  map[string]capping.Channel
-	text      map[string]string // the other instances compare it key by key
+	text      map[string]string // the other instances compare text key by key
 }
 
 // sight is the result of the latest heartbeat.
 type sight struct {
-	gone, channel error // gone: the records are missing; channel: a number contradicts the stored one
+	gone, channel error // gone: the shared records are missing; channel: a channel's number contradicts the stored one
 	fleet         capping.Fleet
-	made          bool // the store was created by then
-	adopted       bool // the store's record was missing until then
+	made          bool // the heartbeat created the store
+	adopted       bool // the heartbeat found a format marker without the store's record
 	format        int  // format version of the store; 0: not known
-	// othersAsOf holds the oldest as-of instants of the other instances, by set; nil: one of them has reported none.
+	// othersAsOf holds the oldest as-of instant of each set in the other instances; nil: some instance has reported
+	// none.
 	othersAsOf map[string]capping.Instant
 	others     instances
 }
 
-// instances returns this instance and the others of the latest heartbeat.
+// instances returns this instance and the other instances of the latest heartbeat.
 func (f *fleet) instances() instances {
 	all := f.seen.Load().others
 	all.own = f.id
 	return all
 }
 
-// newFleet returns the fleet of the store's instance. The function told runs after every check of the records and
-// sentinel keys.
+// newFleet returns the fleet of the store's instance. The function told runs after every check of the shared records
+// and sentinel keys.
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -102,7 +104,7 @@ func (f *fleet) halted() error {
 	return f.seen.Load().channel
 }
 
-// markMismatched stops all decisions, because another version has taken the keyspace.
+// markMismatched stops all decisions of this instance, because another version or configuration has taken the keyspace.
 func (f *fleet) markMismatched(found string) {
 	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
@@ -110,7 +112,7 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// describe returns the settings that every instance must share with the others, apart from the policy.
+// describe returns the settings that must be equal in all instances, apart from the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
@@ -173,7 +175,7 @@ func (f *fleet) remarks(seen *sight) (remarks []string) {
 	return remarks
 }
 
-// keptLonger returns a warning when sends are kept longer than this instance's policy needs, and "" otherwise.
+// keptLonger returns a warning if the store keeps sends longer than this instance's policy needs, and "" otherwise.
 func (f *fleet) keptLonger() string {
 	own, longest := f.announced.Load(), f.longest.Load()
 	if own == 0 || longest <= own {
@@ -185,8 +187,8 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// extend returns how long a call keeps its sends: at least the given retention and at least the retention in force. If
-// a call needs a longer retention, this becomes the retention in force.
+// extend returns the time for which a call keeps its sends: at least the given retention, and at least the retention in
+// force. If the given retention is longer than the retention in force, it becomes the retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
@@ -197,10 +199,11 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 	return max(retention, time.Duration(longest)*time.Millisecond)
 }
 
-// beatSoon requests a heartbeat at once.
+// beatSoon makes the fleet send a heartbeat at once.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
-// compare counts the other instances and, for each key of the announcement, the instances with another value.
+// compare counts the other instances. For each key of the announcement, compare also counts the instances with another
+// value.
 func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
 	for id, description := range others {

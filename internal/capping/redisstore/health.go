@@ -15,11 +15,11 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// remembered is the time for which Health reports a failed call. The topology does not show some faults, such as a
-// full server; only calls meet them.
+// remembered is the time for which Health reports a failed call. Health reports failed calls because the topology does
+// not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 
-// trouble records the latest call that left users undecided.
+// trouble keeps the error of the latest call that left users undecided.
 type trouble struct {
 	mu  sync.Mutex
 	err error
@@ -46,8 +46,8 @@ func (t *trouble) latest() error {
 	return fmt.Errorf("error within the last %s: %w", capping.Span(remembered), t.err)
 }
 
-// Health returns the result of the latest topology refresh, at most a few seconds old, and the reasons why calls of
-// the last 30 s left users undecided.
+// Health returns the result of the latest topology refresh, at most a few seconds old. Health also names the latest
+// error of the last 30 s that left users undecided.
 func (s *Store) Health(context.Context) capping.Health {
 	seen := s.fleet.seen.Load()
 	h := capping.Health{
@@ -76,8 +76,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost describes the parts of the store that are missing or not trusted. The result all is true when that concerns
-// every partition.
+// lost describes the parts of the store whose data is missing or may be incomplete. all is true when every partition of
+// users is in quarantine.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
@@ -100,7 +100,7 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls it for every quarantined partition, except for the partition of the records.
+// eachBar calls the function it for every quarantined partition except the partition of the shared records.
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
@@ -109,7 +109,7 @@ func (s *Store) eachBar(it func(*topology.Bar)) {
 	}
 }
 
-// barredPartitions counts the quarantined partitions by reason, without the partition of the records.
+// barredPartitions counts the quarantined partitions by cause, without the partition of the shared records.
 func (s *Store) barredPartitions() map[string]int {
 	counts := map[string]int{}
 	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })

@@ -18,23 +18,23 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Report is the result of a survey of all servers.
+// Report is the result of a survey of all Redis servers.
 type Report struct {
 	Cluster bool
-	Nodes   []*Node // masters first, then by address
-	// Silent holds the configured addresses that did not answer, each with its error.
+	Nodes   []*Node // masters first, then sorted by address
+	// Silent holds the configured addresses from which no server answered, with the error for each address.
 	Silent map[string]error
 	// Hint explains why no server answers; "" when the reason is not known.
 	Hint string
-	// State is the cluster_state of the first node that answers. Covered is how many of the 16,384 slots have a
-	// master that the cluster does not flag as failed, and Moving is how many slots are being moved. All three
-	// concern a cluster only.
+	// State is the cluster_state of the first node that answers. Covered is the number of the 16,384 hash slots whose
+	// master the cluster does not flag as failed. Moving is the number of slots that are being moved. State, Covered
+	// and Moving are empty outside a cluster.
 	State           string
 	Covered, Moving int
-	// Made reports whether the namespace has a store. MadeErr is the error that left this open.
+	// Made reports whether the namespace has a store. MadeErr is the error because of which Made is not known.
 	Made    bool
 	MadeErr error
-	// Broken lists the broken promises of servers that no operator has accepted yet.
+	// Broken lists the promises that servers have broken and that no operator has accepted yet.
 	Broken []topology.BrokenPromise
 
 	mu     sync.Mutex
@@ -44,21 +44,20 @@ type Report struct {
 // Node is one Redis server of a survey.
 type Node struct {
 	Addr   string
-	Master string   // address of its master; "": the node is a master
+	Master string   // address of the node's master; "": the node is a master
 	Flags  []string // the cluster's flags of the node
 	Err    error    // the survey failed on this node; all other results are empty
 
-	Facts    topology.Facts    // INFO and CLUSTER INFO
-	Settings map[string]string // settings by name; nil: the user may not run CONFIG GET
-	Trips    []time.Duration   // round trips, in order of time
-	// Off is how far the server's clock is ahead of this machine's clock. Sure is the uncertainty of that
-	// measurement.
+	Facts    topology.Facts    // the replies of INFO and CLUSTER INFO
+	Settings map[string]string // server settings by name; nil: the user may not run CONFIG GET
+	Trips    []time.Duration   // durations of round trips, in ascending order
+	// Off is the server's clock minus this machine's clock. Sure is the uncertainty of Off.
 	Off, Sure time.Duration
-	// Survey holds the findings of the checks at start: missing rights, settings that break a promise (Refusals), and
-	// settings that cost memory or cannot be read (Warnings).
+	// Survey holds the findings of the checks at start: missing rights (Lacking), settings that break a promise
+	// (Refusals), and settings that cost memory or cannot be read (Warnings).
 	topology.Survey
-	// Certificates is the server's certificate chain. Distrust is why this machine does not trust the chain. Away is
-	// why there is no chain: the server accepts no connections.
+	// Certificates is the TLS certificate chain of the server. Distrust is the reason why this machine does not trust
+	// the chain. Away is the error when the server accepts no connection, so that no chain could be read.
 	Certificates []*x509.Certificate
 	Distrust     error
 	Away         error
@@ -66,7 +65,7 @@ type Node struct {
 	member topology.Member
 }
 
-// Version returns the name and the version of the server program, such as Redis or Valkey.
+// Version returns the name and the version of the server program, such as "Redis 7.2.4" or "Valkey 8.0.1".
 func (n *Node) Version() string {
 	if v := n.Facts["valkey_version"]; v != "" {
 		return "Valkey " + v
@@ -74,7 +73,7 @@ func (n *Node) Version() string {
 	return "Redis " + n.Facts["redis_version"]
 }
 
-// survey holds the state of one survey.
+// survey is the work of one survey of all servers.
 type survey struct {
 	config   Config
 	options  topology.Options
@@ -82,11 +81,11 @@ type survey struct {
 	prefixes []string
 }
 
-// attempt is the time limit of each question to a server.
+// attempt is the time limit of each request to a server.
 const attempt = 3 * time.Second
 
-// Survey asks all servers in parallel, within the context's deadline. Survey returns an error only for a wrong
-// configuration; the report holds the errors of the servers.
+// Survey examines all servers in parallel, within the deadline of the context. Survey returns an error only for a wrong
+// configuration. The Report holds the errors of the servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
 		return nil, errors.New("addrs: must contain at least one host:port")
@@ -125,7 +124,8 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	return r, nil
 }
 
-// find fills in the nodes of the report: every server that the configured addresses name.
+// find adds the nodes to the report: every server that a configured address names, and the servers that those servers
+// list.
 func (s *survey) find(ctx context.Context, r *Report) {
 	type answer struct {
 		nodes   []*Node
@@ -161,7 +161,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// covered returns how many slots have a working master and how many slots are being moved.
+// covered returns the number of hash slots with a working master, and the number of slots that are being moved.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
 		moving += n.member.Moving
@@ -175,7 +175,7 @@ func covered(nodes []*Node) (slots, moving int) {
 	return slots, moving
 }
 
-// client returns a client for the address, or for the Sentinels' master when the configuration names one.
+// client returns a Redis client for the address, or for the master of the Sentinels when the configuration names one.
 func (s *survey) client(addr string) *redis.Client {
 	if addr == s.sentinel() {
 		return s.options.Client(addr, &topology.RoundTrips{}, nil)
@@ -183,7 +183,8 @@ func (s *survey) client(addr string) *redis.Client {
 	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
 }
 
-// sentinel returns the name of the master that Redis Sentinel watches; "" without Sentinel.
+// sentinel returns the name of the master that Redis Sentinel watches, with the prefix "sentinel:"; "" without
+// Sentinel.
 func (s *survey) sentinel() string {
 	if s.config.SentinelMaster == "" {
 		return ""
@@ -191,7 +192,7 @@ func (s *survey) sentinel() string {
 	return "sentinel:" + s.config.SentinelMaster
 }
 
-// neighbours returns all nodes that the server at the address knows, the server itself included.
+// neighbours returns the server at the address and all nodes that this server lists.
 func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cluster topology.Facts, err error) {
 	if name := s.sentinel(); name != "" {
 		addr = name
@@ -292,7 +293,7 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore asks the node that holds the records whether a store exists.
+// lookAtStore reads the format marker from the node that serves its key, to find out whether a store exists.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return

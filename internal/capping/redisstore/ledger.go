@@ -13,16 +13,16 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// ledgerCopies returns the partitions that hold a copy of the ledger of broken promises. They are spread over the
-// slots, because a server that evicts keys may evict its own copy.
+// ledgerCopies returns the partitions that hold a copy of the ledger of broken promises. These partitions are spread
+// over the hash slots, because a server that evicts keys may evict its own copy.
 func ledgerCopies(l script.Keyspace) []int {
 	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
 	slices.Sort(copies)
 	return slices.Compact(copies)
 }
 
-// openLedger reads the ledger and compares it with the servers. The comparison finds keys that a server evicted while
-// no instance ran. made reports that the store is new and has no records.
+// openLedger reads the ledger of broken promises and compares it with the servers. The comparison finds keys that a
+// server evicted while no instance of capper ran. made says that the store is new and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()
@@ -41,17 +41,18 @@ func (f *fleet) openLedger(ctx context.Context, made bool) {
 	f.keepLedger(ctx)
 }
 
-// keepLedger merges the ledger with its copies. The next heartbeat retries copies on servers that do not answer.
+// keepLedger merges the ledger in memory with its copies in Redis. If the server of a copy does not answer, the next
+// heartbeat tries again.
 func (f *fleet) keepLedger(ctx context.Context) {
 	_, _ = f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 }
 
-// longestWindow returns the time for which a lost send can matter to a limit. Health reports an accepted breach for
-// this long.
+// longestWindow returns the time for which a lost send can change a decision. Health reports an accepted loss for the
+// same time.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
-// acceptedWarnings returns warnings about breaches that an operator has accepted, while limits still look back that
-// far.
+// acceptedWarnings returns warnings about losses that an operator has accepted. A warning ends when no limit counts
+// sends of that time any more.
 func (s *Store) acceptedWarnings() (warnings []string) {
 	for _, b := range s.top.AcceptedPromises(s.fleet.longestWindow()) {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
@@ -64,8 +65,8 @@ func (s *Store) acceptedWarnings() (warnings []string) {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// mendRecords creates the store's records again after their server dropped them. mendRecords leaves them lost when the
-// partition of the records lost data for another reason too.
+// mendRecords creates the shared records again after their server has lost them. If the partition of the shared records
+// lost data for another reason too, mendRecords does nothing.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
 		return fmt.Errorf("read the records of the store: %w", err)

@@ -12,17 +12,17 @@ import (
 	"capper/internal/messages"
 )
 
-// mergeOperation merges users' logs with logs that were recorded elsewhere.
+// mergeOperation merges users' logs with logs that another system recorded.
 type mergeOperation struct {
 	store   *Store
 	merge   *capping.Merge
 	merged  []capping.Merged
 	header  script.Header
-	counted map[capping.Token]bool // messages whose sends are counted
+	counted map[capping.Token]bool // messages whose sends the script counts
 	bad     script.BadLogs
 }
 
-// Encode sets the script arguments for the users of the command c.
+// Encode sets the arguments of union.lua for the users of the command c.
 func (o *mergeOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	var counted []capping.Token
@@ -33,7 +33,7 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 		counted)
 }
 
-// tokens returns the counted messages that occur in the logs of the command's users.
+// tokens returns the tokens of the counted messages that occur in the logs of the command's users.
 func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
 		return nil
@@ -49,8 +49,8 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// Stamp sets the time in the command's header. Stamp runs on a sender's goroutine, so it reads only fields that stay
-// constant during the run.
+// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender, so Stamp
+// reads only fields that stay constant during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	h.Now = at.Now
@@ -62,7 +62,7 @@ func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
 
-// Merge merges the logs of the users with logs that were recorded elsewhere.
+// Merge merges the logs of the users with logs that another system recorded.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	})
 }
 
-// campaigns returns the counted campaigns of the merge, without duplicates.
+// campaigns returns the counted campaigns of the merge (messages on channels), without duplicates.
 func (o *mergeOperation) campaigns() (keys []messages.Key) {
 	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {
@@ -125,11 +125,11 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 	return tokens
 }
 
-// mergedBytes is the approximate maximum of log bytes in one command. A script reads about twice that at once: the
-// new logs and the stored ones.
+// mergedBytes is the approximate maximum of log bytes in one command. A script reads about twice as many bytes at once:
+// the new logs and the stored logs.
 const mergedBytes = 48_000
 
-// mergedUsers returns how many users of a merge fit in one command.
+// mergedUsers returns the number of users of a merge that fit in one command.
 func mergedUsers(logs []capping.Log) int {
 	bytes := 0
 	for _, log := range logs {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// metrics holds the metrics that only the Redis store has; package measure counts the calls. A nil metrics value is
-// valid and records nothing.
+// metrics holds the metrics that only the Redis store has. Package measure counts the calls of every store. A nil
+// *metrics is valid and records nothing.
 type metrics struct {
 	errors *prometheus.CounterVec
 
@@ -26,7 +26,7 @@ type metrics struct {
 	shards    *shards
 }
 
-// shards is a Prometheus collector of the newest store's masters, as of its last topology refresh.
+// shards is a Prometheus collector of the Redis masters of the newest store, as its last topology refresh found them.
 type shards struct {
 	store                          atomic.Pointer[Store] // nil: no store yet
 	all, degraded, unserved, least *prometheus.Desc
@@ -122,7 +122,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		return nil, err
 	}
 	for _, k := range fault.Kinds() {
-		m.errors.WithLabelValues("redis", string(k)) // alerts then see the first error as a step from 0
+		m.errors.WithLabelValues("redis", string(k)) // an alert then sees the first error as an increase from 0
 	}
 	return m, nil
 }

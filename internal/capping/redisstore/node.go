@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// look asks one node every question of the survey.
+// look examines one node for the survey.
 func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	client := s.client(n.Addr)
 	defer func() { _ = client.Close() }()
@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the node's certificate chain without checking it, and then checks whether this machine
-// trusts the chain, with the rules of the store's own connections.
+// lookAtCertificates reads the node's certificate chain without checking it. Then it checks whether this machine trusts
+// the chain, with the rules of the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -99,7 +99,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	}
 	defer func() { _ = conn.Close() }()
 	open := secure.Clone()
-	open.InsecureSkipVerify = true // the chain is checked below; nothing is sent
+	open.InsecureSkipVerify = true // the chain is checked below; no data is sent
 	shaking := tls.Client(conn, open)
 	if err := shaking.HandshakeContext(ctx); err != nil {
 		n.Distrust = err
@@ -137,5 +137,5 @@ func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 // Flagged reports whether the cluster flags the node as failed.
 func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
 
-// DistrustHint returns a hint about Distrust for the operator; "" when the cause is not known.
+// DistrustHint returns a hint for the operator about the error in Distrust; "" when the cause is not known.
 func (n *Node) DistrustHint() string { return topology.CertificateHint(n.Distrust) }

@@ -19,14 +19,14 @@ type releaseOperation struct {
 	bad      script.BadLogs
 }
 
-// Encode sets the script arguments for the users of the command c.
+// Encode sets the arguments of release.lua for the users of the command c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items, o.users,
 		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
-// Stamp sets the time in the header, so that a late release has no effect.
+// Stamp writes the time of an attempt into the header, so that a late command removes nothing.
 func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token)
 }
@@ -36,8 +36,8 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
-// Release removes the token's sends on the channel from the logs of the users; channel 0 means all channels. When a
-// reply was lost and the retry does not find the send, the send counts as released.
+// Release removes the token's sends on the channel from the logs of the users; channel 0 means all channels. If a reply
+// was lost and the retry does not find the send, the send counts as released.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

@@ -16,7 +16,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Store keeps users' logs in Redis. It is safe for concurrent use.
+// Store keeps users' logs in Redis. A Store is safe for concurrent use.
 type Store struct {
 	config   Config
 	keyspace script.Keyspace
@@ -26,7 +26,7 @@ type Store struct {
 	dispatch *dispatch.Dispatcher
 	metrics  *metrics
 	memory   *capping.MessageMemory
-	warnings []string // warnings of the start; the topology has the current ones
+	warnings []string // warnings of the start; the topology has the current warnings
 	marker   script.Marker
 	pacers   *pacers
 	counts   *messageCounts
@@ -46,8 +46,9 @@ var (
 	_ capping.Accepter    = (*Store)(nil)
 )
 
-// Open connects to Redis, checks the servers and returns a store. Open rejects servers that would break a promise. A
-// setting that only costs memory or could not be checked becomes a warning, which is logged and shown by Health.
+// Open connects to Redis, checks the servers and returns a Store. Open rejects servers whose settings would break a
+// promise of the store. A setting that only costs memory or could not be checked leads to a warning, which Open logs
+// and Health shows.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	k, formats := config.IDs.layout()
 	return open(ctx, config, k, formats)
@@ -94,7 +95,7 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.arrange(l)
 }
 
-// arrange sets up the parts of the store that depend on the buckets of the keyspace.
+// arrange sets up the fields of the store that depend on the size of the buckets.
 func (s *Store) arrange(l script.Keyspace) {
 	s.keyspace, s.scripts = l, script.NewScripts(l)
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -155,7 +156,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform performs the work unless the store is halted. perform returns the faults of the run as one error.
+// perform performs the work unless the store is halted. perform returns the faults of the run as one error, counts them
+// in the metrics and notes them for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -168,7 +170,7 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// quietly is perform without metrics and without Health, for work of the store itself.
+// quietly performs work of the store itself, like perform, but without metrics and Health.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -179,12 +181,12 @@ func (s *Store) quietly(work func() *dispatch.Run) error {
 	return err
 }
 
-// TakePermits takes permits of pacers. The clock of the Redis server decides the time of each permit.
+// TakePermits takes permits from pacers. The clock of the Redis server sets the time of each permit.
 func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return s.pacers.Take(ctx, ask)
 }
 
-// ReturnPermits gives back permits of a request; see pacing.Store.
+// ReturnPermits returns the unused permits of a request to its pacers; see pacing.Store.
 func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	return s.pacers.Return(ctx, ask, used)
 }
@@ -194,17 +196,17 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.Forget(ctx, pacer, group)
 }
 
-// AddAnswers adds the answers that instances have given; see messages.Store.
+// AddAnswers adds numbers of decisions that instances have returned to the counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
 
-// ListMessages returns the matching messages whose last call was at or after since.
+// ListMessages returns a page of the messages that the query selects; see messages.Store.
 func (s *Store) ListMessages(ctx context.Context, q messages.Query) (messages.Page, error) {
 	return s.counts.ListMessages(ctx, q)
 }
 
-// MessageCounts returns the counts of the message's campaigns, by channel.
+// MessageCounts returns the counts of the message on each channel; see messages.Store.
 func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	return s.counts.MessageCounts(ctx, message)
 }
@@ -219,12 +221,13 @@ func (s *Store) Title(ctx context.Context, message capping.Message) (string, err
 	return s.counts.Title(ctx, message)
 }
 
-// halted returns the reason why the store decides nothing, or nil.
+// halted returns the reason why the store decides no user, or nil.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce publishes the policy of this instance to the other instances. Call it before the first call under the
-// policy. From then on the store keeps every send that the policy can see. Announce rejects channel numbers that
-// contradict the stored ones. When Redis does not answer, the next heartbeat publishes the policy.
+// Announce reports the policy of this instance to the other instances. The caller must call Announce before the first
+// filter call under the policy. After Announce, the store keeps every send that the policy can count. Announce returns
+// an error for channel numbers that contradict the stored numbers. If Redis does not answer, the next heartbeat reports
+// the policy.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
@@ -241,12 +244,12 @@ func (s *Store) Locate(user capping.UserID) capping.Location {
 	return at
 }
 
-// Retention returns how long sends are kept: the longest retention that any instance has put in force.
+// Retention returns the time for which the store keeps sends: the longest retention that any instance has put in force.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
 
-// Take takes users from the client's rate budget, which all instances on this Redis share; see capping.RateLimiter.
-// Take runs the generic cell rate algorithm (GCRA) by the node's clock. Take makes one attempt, and returns an error
-// while the client's node does not answer.
+// Take subtracts users from the client's rate budget, which all instances with this store share; see
+// capping.RateLimiter. Take runs the generic cell rate algorithm (GCRA) with the clock of the Redis node. Take makes
+// one attempt, and returns an error if the node of the client's budget does not answer.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	partition := s.keyspace.PartitionOf(client)
 	n := s.top.Route(partition)
@@ -266,7 +269,8 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	return state, nil
 }
 
-// rateKey returns the key of a client's rate budget. The second colon distinguishes the key from the key of a bucket.
+// rateKey returns the key of a client's rate budget. The second colon distinguishes the key from the key of a bucket of
+// users.
 func (s *Store) rateKey(partition int, client string) string {
 	return s.prefixes[partition] + "rate:" + client
 }

@@ -25,15 +25,15 @@ type eraseOperation struct {
 	bad        script.BadLogs
 }
 
-// Encode sets the arguments of the script.
+// Encode sets the arguments of erase.lua.
 func (o *eraseOperation) Encode(c *dispatch.Command) { c.Args.Erase(o.script, o.key, o.field) }
 
-// Stamp sets the time in the header, so that a late erasure has no effect.
+// Stamp writes the time of an attempt into the header, so that a late command removes nothing.
 func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampTime(at.Now, o.skew)
 }
 
-// Apply decodes the result for the user.
+// Apply decodes the reply of erase.lua.
 func (o *eraseOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }
@@ -70,7 +70,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return log, err
 }
 
-// single is the operation of one command without a time stamp.
+// single runs one Redis command without a time stamp.
 type single struct {
 	args  []string
 	reply string
