@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// The constants answerCalls to answerConfigs are the kinds of fields in the answers about a message. The name of a
-// field is the channel's number, then the kind, then the counted name where there are several.
+// The constants answerCalls to answerConfigs are the kinds of fields in the hash of a message's decision counts. The
+// name of a field is the channel's number, then the kind, then the name of what is counted, such as a limit.
 const (
 	answerCalls       = 'c'
 	answerAsked       = 'q'
@@ -26,23 +26,23 @@ const (
 	segmentDenied     = 'z'
 	answerFirst       = 'f' // an instant
 	answerLast        = 'l'
-	answerConfigs     = 'v' // versions, one per line
+	answerConfigs     = 'v' // configuration versions, one on each line
 )
 
-// FlushSize and the constants beside it bound the answers about a message.
+// FlushSize, flushes, answerFields and mostConfigs limit the hash of a message's decision counts.
 const (
-	// FlushSize is the size of a flush's name in bytes.
+	// FlushSize is the size in bytes of a flush's name. A flush is one addition to the counts.
 	FlushSize    = 8
-	flushes      = 8    // latest flushes that the hash remembers
-	answerFields = 4096 // with this many fields, no field for another name is created
+	flushes      = 8    // latest flushes whose names the hash keeps
+	answerFields = 4096 // with this many fields, the script creates no field for another name
 	mostConfigs  = 100
 )
 
-// AnswerKeys holds the keys of the answers about a message; all are in one partition.
+// AnswerKeys holds the keys for a message's decision counts. All these keys are in one partition.
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
-// Answers sets the call of answers.lua that adds the delta. flush is the name of the flush, keep is the TTL of the
-// answers, and begins counts a message without stored data from now on.
+// Answers sets the call of answers.lua that adds the delta to a message's decision counts. flush is the name of the
+// flush, and keep is the TTL of the counts. With begins, a message without stored data is counted from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -72,11 +72,12 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
-// titleField is the field of the title in the answers about a message. Its name has no channel.
+// titleField is the field of the title in the hash of a message's decision counts. The name of this field has no
+// channel.
 const titleField = "t"
 
-// Title sets the call of title.lua. keep is the TTL while the message has no answers, and begins allows the title of a
-// message without stored data.
+// Title sets the call of title.lua, which stores the title of a message. keep is the TTL while the message has no
+// decision counts. With begins, a message without stored data may get a title.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -91,10 +92,10 @@ func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title 
 	a.finish(2, strconv.AppendInt(nil, keep.Milliseconds(), 10), []byte(message.Text()), []byte(title), []byte(may))
 }
 
-// TitleOf returns the command that reads the title from the answers about a message.
+// TitleOf returns the command that reads the title of a message from the hash of its decision counts.
 func TitleOf(answers string) []string { return []string{"hget", answers, titleField} }
 
-// DecodeTitle returns the title from the fields that HGETALL returns; "": none.
+// DecodeTitle returns the title from the fields that HGETALL returns, or "" for no title.
 func DecodeTitle(fields []string) string {
 	for ; len(fields) > 1; fields = fields[2:] {
 		if fields[0] == titleField {
@@ -104,7 +105,7 @@ func DecodeTitle(fields []string) string {
 	return ""
 }
 
-// eachAnswer calls the function what for every count, also for zero.
+// eachAnswer calls what for every count, even if the count is zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)
@@ -124,7 +125,7 @@ func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64))
 	}
 }
 
-// DecodeAnswers decodes the answers about a message, by channel, from the fields that HGETALL returns.
+// DecodeAnswers decodes a message's decision counts by channel, from the fields that HGETALL returns.
 func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, error) {
 	if len(fields)%2 != 0 {
 		return nil, ErrReply
@@ -133,7 +134,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	for ; len(fields) > 0; fields = fields[2:] {
 		digits := strings.IndexFunc(fields[0], func(r rune) bool { return r < '0' || r > '9' })
 		if digits <= 0 {
-			continue // a field of the message, not of a channel
+			continue // a field of the message and not of a channel
 		}
 		channel, err := strconv.ParseUint(fields[0][:digits], 10, 8)
 		if err != nil {
@@ -151,7 +152,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer sets the value of one field. setAnswer ignores kinds of later versions.
+// setAnswer sets the value of one field. setAnswer ignores kinds of fields that later versions added.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {
 		a.Configs = slices.Collect(strings.Lines(value))

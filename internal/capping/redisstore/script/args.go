@@ -7,7 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Args builds one Redis command and reuses its memory for the next one. It is for one goroutine at a time.
+// Args builds one Redis command, and reuses its memory for the next command. Only one goroutine at a time may use an
+// Args.
 type Args struct {
 	argv []any  // pointers to the elements of args
 	args []blob // slices of buf
@@ -16,28 +17,28 @@ type Args struct {
 
 	users []byte
 	logs  []byte // the users' logs, in a call of union.lua
-	known []byte // the known version, in a call of filter.lua
+	known []byte // version of the live changes, in a call of filter.lua
 	head  [filterHeaderSize]byte
 	rules []byte // rules, or tokens in a call of union.lua
 	count [8]byte
 
 	counting bool
-	groups   int         // number of groups of the users in a filter call
+	groups   int         // number of groups to which the users of a filter call belong
 	numbers  [256]uint16 // number of each group within the call, from 1
 }
 
-// blob is one argument of a command. A pointer to a blob becomes an interface value without an allocation, unlike a
-// slice or a string.
+// blob is one argument of a Redis command. A pointer to a blob becomes an interface value without an allocation, unlike
+// a slice or a string.
 type blob []byte
 
 // MarshalBinary returns the argument's bytes to go-redis.
 func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 
-// Values returns the command's name and arguments for the client library. The values are valid until the next command
-// is set.
+// Values returns the command's name and arguments for the client library. The values are valid until the Args builds
+// its next command.
 func (a *Args) Values() []any { return a.argv }
 
-// Set sets a plain command: one that runs no script over users.
+// Set sets a plain command, which runs no script over users.
 func (a *Args) Set(args ...string) {
 	a.args, a.argv = a.args[:0], a.argv[:0]
 	for _, arg := range args {
@@ -46,9 +47,9 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter sets the call of filter.lua for the items of the batch's users, which are in one partition. prefix is the
-// prefix of that partition's keys. known is the version of the partition's live changes that the caller knows; with nil
-// the call does not compare versions. StampFilter completes the call.
+// Filter sets the call of filter.lua for the users of the items, which are all in one partition. prefix is the prefix
+// of the partition's keys. known is the version of the partition's live changes that the caller has. If known is nil,
+// the script does not compare versions. The caller completes the command with StampFilter.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -63,7 +64,7 @@ func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, user
 	a.finish(keys+1, a.head[:], rules, a.users, a.known)
 }
 
-// endCounts appends the key of the message's counts when the call counts sends, and returns the number of keys.
+// endCounts appends the key of the message's counts if the call counts sends. endCounts returns the number of keys.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	if a.counting = c.Counted; !c.Counted {
 		return keys
@@ -79,19 +80,19 @@ func (a *Args) StampFilter(h Header) {
 	h.append(a.head[:0])
 }
 
-// Release sets the call of release.lua for the items of the batch's users. StampRelease completes the call.
+// Release sets the call of release.lua for the users of the items. The caller completes the command with StampRelease.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
-// StampRelease writes the header of a release. The release removes the token's sends on the channel; channel 0 means
-// all channels.
+// StampRelease writes the header of a call of release.lua. The script removes the token's sends on the channel; channel
+// 0 means all channels.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
 	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
-// Erase sets the call of erase.lua for one user. StampTime completes the call.
+// Erase sets the call of erase.lua for one user. The caller completes the command with StampTime.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
@@ -99,12 +100,12 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampTime writes the header of a call that has only the time and the clock tolerance.
+// StampTime writes a header that has only the time and the clock tolerance.
 func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// begin starts the command of a script. Call endKey after each key, and finish at the end.
+// begin starts a command that calls the script. The caller then calls endKey after each key, and finish at the end.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]
 	a.args = append(a.args, blob("evalsha"), blob(s.SHA), nil)
@@ -132,7 +133,7 @@ func (a *Args) setPointers() {
 	}
 }
 
-// chooseRules assigns numbers to the groups of the call's users and returns the encoded rules of these groups.
+// chooseRules numbers the groups of the call's users, and returns the encoded rules of these groups.
 func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	if len(b.ends) == 1 {
 		a.groups, a.numbers[0] = 1, 1
@@ -150,8 +151,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers starts the command of the script with one key for each bucket of the items. encodeUsers encodes the users
-// with the numbers of their groups, if they have groups, and returns the number of keys.
+// encodeUsers starts a call of the script, with one key for each bucket of the items. encodeUsers encodes the users,
+// with the numbers of their groups unless groups is nil, and returns the number of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8) (keys int) {
 	a.begin(s)

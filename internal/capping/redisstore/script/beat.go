@@ -8,29 +8,29 @@ import (
 	"capper/internal/capping"
 )
 
-// Mode tells beat.lua what a heartbeat may create.
+// Mode says what beat.lua may create during a heartbeat.
 type Mode int
 
 // LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat.
 const (
 	LookOnly   Mode = iota // for a running instance
-	Adopt                  // for a start: takes over logs that have no other records
+	Adopt                  // for a start: uses existing logs even if no other records exist
 	MakeOrMend             // for a start that may create the store
 	Mend                   // for a running instance whose operator accepted lost records; creates no sentinel keys
 )
 
-// Beat is the content of a heartbeat: the data that an instance sends to the others.
+// Beat is the content of a heartbeat: the data that an instance sends to the other instances.
 type Beat struct {
 	Mode        Mode
-	Retention   int64 // milliseconds; 0: none yet
+	Retention   int64 // milliseconds; 0: no policy yet
 	ID          string
 	Description string        // one line
-	Silent      time.Duration // an instance without a heartbeat for this long is left out
-	Life        time.Duration // minimum TTL of the records
+	Silent      time.Duration // an instance without a heartbeat for this long is left out of the list
+	Life        time.Duration // minimum TTL of the shared records
 	Channels    map[string]capping.Channel
 }
 
-// Keys returns the keys of a heartbeat.
+// Keys returns the keys of beat.lua.
 func (m *Marker) Keys() []string {
 	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
 }
@@ -49,16 +49,16 @@ func (b *Beat) Args(m *Marker) []any {
 
 // Heard is the decoded reply of beat.lua.
 type Heard struct {
-	Outcome string   // format, gone, channel; or found, adopted, made, mended
-	Marker  string   // with format: the marker that was found
-	Channel []string // with channel: name and number of this instance, then the stored ones
-	// The fields below are set with the other outcomes.
+	Outcome string   // format, gone or channel; otherwise found, adopted, made or mended
+	Marker  string   // with the outcome format: the stored marker
+	Channel []string // with the outcome channel: name and number in this instance, then the stored name and number
+	// The fields below are set with the outcomes found, adopted, made and mended.
 	Longest time.Duration // the longest retention in force
 	Born    time.Time
 	Signed  bool
-	Format  int // format of the store now; Before is its format until this heartbeat
+	Format  int // format of the store after this heartbeat; Before is the format before the heartbeat
 	Before  int
-	Others  map[string]string // instances: id to description
+	Others  map[string]string // other instances: id to description
 }
 
 // DecodeBeat decodes the reply of beat.lua.

@@ -12,18 +12,18 @@ import (
 	"capper/internal/pacing"
 )
 
-// work is the number of log bytes after which a call ends early. scan is the cost to look at each entry of a log, in
-// multiples of the cost to read the log.
+// work is the number of log bytes after which a script call ends early. scan is the cost to look at each entry of a
+// log, as a multiple of the cost to read the log.
 const (
 	work = 200_000
 	scan = 4
 )
 
-// rulePlaces is the number of table slots that filter.lua uses for one rule.
+// rulePlaces is the number of Lua table elements that filter.lua uses for one rule.
 const rulePlaces = 5
 
-// constants returns the values that replace ${NAME} in the texts of the scripts for a keyspace. Offsets within an entry
-// count from its first byte, which is 0.
+// constants returns the values that replace ${NAME} in the texts of the scripts, for one keyspace. Offsets within a log
+// entry count from its first byte, which is 0.
 func constants(k Keyspace) map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
@@ -66,7 +66,7 @@ func constants(k Keyspace) map[string]string {
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"STRAND_FORMAT": strandFormat, "RETURN_FORMAT": returnFormat,
 		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
-		// There are as many names as bytes between the upper three bytes of one entry and those of the next one.
+		// There are as many names as bytes between the upper three bytes of one log entry and those of the next entry.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}
 	for name, n := range numbers {
@@ -76,7 +76,7 @@ func constants(k Keyspace) map[string]string {
 	return texts
 }
 
-// fieldTexts returns the texts of the scripts that depend on the keyspace: those that read the users' fields.
+// fieldTexts returns the pieces of script text that depend on the keyspace, because they read the fields of users.
 func (k Keyspace) fieldTexts() map[string]string {
 	if k.IsSpread() {
 		return spreadTexts(k.fieldSize())
@@ -94,7 +94,8 @@ func (k Keyspace) fieldTexts() map[string]string {
 	}
 }
 
-// spreadTexts returns the texts for fields of the given size, which stand in the arguments as they are in the hash.
+// spreadTexts returns the pieces of script text for spread keyspaces, whose fields have the given size in bytes.
+// Arguments contain such a field as it is in the hash.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize
@@ -109,7 +110,7 @@ func spreadTexts(size int) map[string]string {
 	}
 }
 
-// fieldNames returns the names of n fields as the items of a Lua table.
+// fieldNames returns the names "0" to n-1 as the items of a Lua table.
 func fieldNames(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -120,7 +121,8 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// complete returns the text with its constants for a keyspace filled in. It panics on an unknown constant.
+// complete replaces the ${NAME} constants in a script's text by their values for the keyspace. complete panics on an
+// unknown constant.
 func complete(k Keyspace, source string) string {
 	known := constants(k)
 	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants

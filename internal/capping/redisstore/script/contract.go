@@ -11,18 +11,19 @@ import (
 	"capper/internal/capping"
 )
 
-// This package alone knows the order of the scripts' arguments and the bytes of their replies; the header of each
-// script explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, and
-// the arguments and reply of rate.lua; args.go arranges the arguments of the first three. Every other script has a
-// file of its own: union.go, count.go (atleast.lua), answers.go (also title.lua), beat.go, live.go, and pace.go with
-// pacerlog.go (pace.lua, merge.lua, forget.lua). constants.go fills the numbers that Go and Lua share into the texts of
-// the scripts.
+// Only this package has the order of the scripts' arguments and the layout of their replies. The header of each script
+// explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, and the
+// arguments and reply of rate.lua. The file args.go builds the arguments of the first three. Other files have the other
+// scripts: union.go, count.go (atleast.lua), answers.go (also title.lua), beat.go, live.go, lease.go, return.go, and
+// pace.go with pacerlog.go (pace.lua, merge.lua, forget.lua). The file constants.go fills the numbers that Go and Lua
+// share into the texts of the scripts.
 
-// keyUsers is the maximum number of users for one key in a call. A call names a bucket with more users several times.
-// A script reads the users of one key at once, so the maximum also bounds the bytes that it reads before it can stop.
+// keyUsers is the maximum number of users that follow one key in a script call. A call for more users of a bucket names
+// the key of the bucket several times. A script reads the logs of one key's users at once, so keyUsers also limits the
+// bytes that the script reads before it can stop.
 const keyUsers = 8
 
-// The constants instantSize to shadowSize are the sizes of encoded values in bytes, except for channelBits. All
+// The constants instantSize to shadowSize are the sizes of encoded values in bytes. Only channelBits is in bits. All
 // values are big endian.
 const (
 	instantSize  = 5
@@ -36,25 +37,24 @@ const (
 	filterHeaderSize  = 2*instantSize + 4*durationSize + skewSize + 3 + tokenSize
 	releaseHeaderSize = stampSize + 1 + tokenSize + 1
 	ruleSize          = maxSize + durationSize + 2*instantSize + 1
-	denialSize        = 1 + instantSize // in the reply, after its letter
-	shadowSize        = 4               // in the reply, after its letter
+	denialSize        = 1 + instantSize // in the reply, after the letter of the verdict
+	shadowSize        = 4               // in the reply, after the letter of the verdict
 )
 
-// The constants modeLook, modeRecord and modeCount are values of the mode byte in the header of a filter call or a
-// release.
+// modeLook, modeRecord and modeCount are the values of the mode byte in the header of a filter call or a release.
 const (
 	modeLook byte = iota
 	modeRecord
 	modeCount
 )
 
-// The constants below are the bits of a rule's kind.
+// kindLimited and kindShadow are the bits of the byte that says the kind of a rule.
 const (
-	kindLimited = 1 << iota // limited to channels, whose bits follow
+	kindLimited = 1 << iota // limited to some channels, whose bits follow
 	kindShadow
 )
 
-// The variables below are the same layouts for struct.unpack in Lua.
+// These variables are the layouts of the same values for struct.unpack in Lua.
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
 	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
@@ -68,11 +68,11 @@ var (
 // longestLife is the maximum TTL of a key.
 const longestLife = 3650 * 24 * time.Hour
 
-// Header is the part of a filter call that all its users share.
+// Header holds the arguments that are equal for all users of a filter call.
 type Header struct {
 	Now, Since      capping.Instant
 	Retention, Skew time.Duration
-	Forget          time.Duration // at least the retention: no policy in force sees older entries
+	Forget          time.Duration // at least Retention: no policy in force counts entries older than Forget
 	Record          bool
 	Channel         capping.Channel
 	groups          int
@@ -80,12 +80,12 @@ type Header struct {
 	Token           capping.Token
 }
 
-// keep returns the minimum time in milliseconds for which a key outlives its newest entry. Twice the clock tolerance
-// is added, because two clocks may differ.
+// keep returns the minimum time in milliseconds for which a key must outlive its newest log entry. keep adds twice the
+// clock tolerance, because two clocks may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life returns the TTL in milliseconds that a script sets when a key would expire too early. The TTL has slack, so
-// that most calls need not set it.
+// Life returns the TTL in milliseconds that a script sets for a key that would expire too early. The TTL is a little
+// longer than necessary, so that most calls need not set it again.
 func (h *Header) Life() int64 {
 	keep := h.keep()
 	return keep + keep/64 + 1
@@ -107,7 +107,7 @@ func (h *Header) append(dst []byte) []byte {
 	return append(dst, h.Token[:]...)
 }
 
-// appendUint appends the low n bytes of v, big endian.
+// appendUint appends the lowest n bytes of v, big endian.
 func appendUint(dst []byte, v uint64, n int) []byte {
 	for shift := 8 * (n - 1); shift >= 0; shift -= 8 {
 		dst = append(dst, byte(v>>shift))
@@ -115,12 +115,12 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendStamp appends the start of the headers of release.lua and erase.lua: the time and the clock tolerance.
+// appendStamp appends the time and the clock tolerance, with which the headers of release.lua and erase.lua begin.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
 
-// modeOf returns the mode of a call that records or removes sends.
+// modeOf returns the mode byte of a call that records or removes sends.
 func modeOf(counting bool) byte {
 	if counting {
 		return modeCount
@@ -154,11 +154,11 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 	return dst
 }
 
-// ErrReply reports that a Redis reply does not have the script's form.
+// ErrReply reports a Redis reply that does not have the form of the script's replies.
 var ErrReply = errors.New("the Redis reply does not have the form that the script returns")
 
-// DecodeVerdicts decodes a filter reply into the verdicts of the items, and returns the number of answered users. A
-// user whose log cannot be judged stays Unavailable and is counted in bad.
+// DecodeVerdicts decodes the reply of filter.lua into the verdicts of the items' users, and returns the number of
+// decided users. A user whose log cannot be judged stays Unavailable, and bad counts that user.
 func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int,
 	error) {
 	n := 0
@@ -200,8 +200,7 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 	return n, nil
 }
 
-// IsOutdated reports whether a filter reply says that the log of live changes has another version than the caller
-// knows.
+// IsOutdated reports whether the reply of filter.lua says that the live changes have another version than the caller's.
 func IsOutdated(reply string) bool { return reply == liveOutdated }
 
 // MarkOutdated marks the items' users as undecided because sets have changed. since is the instant of the first attempt
@@ -212,7 +211,7 @@ func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Inst
 	}
 }
 
-// areShadows reports whether the mask names at least one rule, and shadow rules only.
+// areShadows reports whether the bit mask has at least one bit, and bits of shadow rules only.
 func areShadows(mask uint32, rules []capping.Rule) bool {
 	for left := mask; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros32(left); i >= len(rules) || !rules[i].Shadow {
@@ -231,8 +230,8 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 	return v
 }
 
-// DecodeReleased decodes the reply of release.lua, and returns the number of answered users. again says that an
-// earlier attempt may have removed the send; a send that is absent then counts as released.
+// DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. again says that an
+// earlier attempt may have removed the sends. An absent send then counts as released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -251,7 +250,7 @@ func DecodeReleased(reply string, items []uint64, again bool, released []capping
 	return len(reply), nil
 }
 
-// DecodeErased decodes the reply of an erasure into bad.
+// DecodeErased decodes the reply of a script that erases a log. bad counts a key of the wrong type.
 func DecodeErased(reply string, bad *BadLogs) error {
 	switch {
 	case reply == "D" || reply == "N":
@@ -279,7 +278,7 @@ func DecodeRate(reply []int64) (capping.RateState, error) {
 	}, nil
 }
 
-// BadLogs counts the users whose log a script could not use and left unchanged.
+// BadLogs counts the users whose logs a script could not use. The script left these logs unchanged.
 type BadLogs struct{ Corrupt, WrongType int }
 
 func (b *BadLogs) add(kind byte) bool {
@@ -294,10 +293,11 @@ func (b *BadLogs) add(kind byte) bool {
 	return true
 }
 
-// Rulebook holds the encoded rules of every group. A call carries only the rules of its users' groups.
+// Rulebook holds the encoded rules of every group of a batch. A script call gets only the rules of the groups to which
+// its users belong.
 type Rulebook struct {
 	text []byte
-	ends []int // end of each group in text
+	ends []int // by group: the end of its rules in text
 	most int   // largest number of rules in one group
 }
 
@@ -322,14 +322,15 @@ func (b *Rulebook) group(g uint8) []byte {
 	return b.text[start:b.ends[g]]
 }
 
-// callRules is the maximum number of rules in a call, and callJudgements is the maximum number of applied rules. Each
-// bound limits its part of the call to about a millisecond.
+// callRules is the maximum number of rules in a script call. callJudgements is the maximum number of rules times users.
+// Each maximum limits its share of the script's run time to about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096
 )
 
-// CallUsers returns the maximum number of users in a call under these rules, and at most the given number.
+// CallUsers returns the maximum number of users in a script call with these rules. The result is at most the given
+// number.
 func (b *Rulebook) CallUsers(most int) int {
 	most = min(most, callJudgements/max(b.most, 1))
 	if b.most*min(len(b.ends), most) > callRules {

@@ -9,53 +9,52 @@ import (
 	"capper/internal/messages"
 )
 
-// This file has the keys and fields of the counts of messages, and the arguments of atleast.lua.
+// This file has the keys and fields of a message's counts, and the arguments of atleast.lua.
 
-// Counts says whether a call counts the sends that it records or removes. The script counts them together with its
-// write to the logs. A call that may name one key only cannot count; see Args.AtLeast.
+// Counts says whether a script call counts the sends that it records or removes. The script changes the counts and the
+// logs in one atomic step. A call that may use only one key cannot count sends; see Args.AtLeast.
 type Counts struct {
 	Counted bool
 	Token   capping.Token // token of the message
 }
 
-// countBits is the number of bits that hold the count in a field of counts.lua; the bits above hold the expiry.
+// countBits is the number of lower bits that hold the count in a field of counts.lua. The upper bits hold the expiry.
 // countSlack is the extra TTL in hours.
 const (
-	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, until 2083
+	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, enough until 2083
 	countSlack = 6  // hours
 )
 
-// AppendCountsKey appends the key of a message's counts: the partition's prefix, and the token in hexadecimal.
+// AppendCountsKey appends the key of a message's counts of sends: the partition's prefix and the token in hexadecimal.
 func AppendCountsKey(dst []byte, prefix string, token capping.Token) []byte {
 	return hex.AppendEncode(append(append(dst, prefix...), "c:"...), token[:])
 }
 
-// AnswersKey returns the key of the answers about a message, in the partition of the message's text.
+// AnswersKey returns the key of a message's decision counts, in the partition of the message's text.
 func AnswersKey(prefix string, token capping.Token) string {
 	return prefix + "a:" + hex.EncodeToString(token[:])
 }
 
-// IndexKey returns the key of the partition's index: its campaigns by their last call. No bucket has such a key.
+// IndexKey returns the key of a partition's index of campaigns by their last call. No bucket of users has such a key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// periodLength is the length of a period in milliseconds: an index by asked users holds the messages of one period, so
-// that it expires as a whole.
+// periodLength is the length of a period in milliseconds. An index by asked users holds the messages of one period, so
+// that the whole index expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
-// PeriodLength is the length of a period.
+// PeriodLength is the length of the period that one index by asked users covers.
 const PeriodLength = periodLength * time.Millisecond
 
-// Period returns the number of the period of an instant.
+// Period returns the number of the period that contains the instant.
 func Period(at capping.Instant) int64 { return int64(at) / periodLength }
 
-// SizesKey returns the key of a partition's index of the campaigns whose last call was in a period, by the number of
-// asked users.
+// SizesKey returns the key of the index by asked users: a partition's campaigns whose last call was in the period.
 func SizesKey(prefix string, period int64) string {
 	return prefix + "a:asked:" + strconv.FormatInt(period, 10)
 }
 
-// AskedField and LastField return the names of fields in the answers about a message: the number of asked users on a
-// channel, and the last call on it.
+// AskedField and LastField return the names of two fields in a message's decision counts: the asked users on a channel,
+// and the last call on the channel.
 func AskedField(channel capping.Channel) string {
 	return strconv.Itoa(int(channel)) + string(answerAsked)
 }
@@ -63,8 +62,9 @@ func LastField(channel capping.Channel) string {
 	return strconv.Itoa(int(channel)) + string(answerLast)
 }
 
-// AtLeast sets the call of atleast.lua for the message, in the partition with the prefix. keep is the retention of
-// the logs. With begins the script also marks a message without counts. StampAtLeast completes the call.
+// AtLeast sets the call of atleast.lua for the message, in the partition with the key prefix. keep is the retention of
+// the users' logs. With begins, the script also marks a message without counts. The caller completes the command with
+// StampAtLeast.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
 	a.buf = AppendCountsKey(a.buf, prefix, token)
@@ -76,7 +76,7 @@ func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.
 	a.finish(1, nil, strconv.AppendInt(nil, keep.Milliseconds(), 10), []byte(mode))
 }
 
-// StampAtLeast writes the time of a call of atleast.lua.
+// StampAtLeast writes the time into a call of atleast.lua.
 func (a *Args) StampAtLeast(now capping.Instant) { a.args[4] = strconv.AppendInt(nil, int64(now), 10) }
 
 // releasedMark follows the channel in the name of the field that counts released sends.
@@ -85,8 +85,8 @@ const releasedMark = "r"
 // atLeastField is the name of the field that marks a message's counts as lower bounds.
 const atLeastField = "least"
 
-// DecodeCounts adds a message's counts, from the fields that HGETALL returns, to the sends by channel. DecodeCounts
-// reports whether the counts are lower bounds.
+// DecodeCounts adds a message's counts to sends, by channel. fields is the reply of HGETALL. DecodeCounts reports
+// whether the counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
 		return false, ErrReply

@@ -8,19 +8,19 @@ import (
 	"capper/internal/capping"
 )
 
-// Format is one version of the stored format. A program writes the newest version that all instances of the namespace
-// read; see beat.lua.
+// Format is one version of the format in which Redis stores the data. A program writes the newest version that all
+// instances of the namespace can read; see beat.lua.
 type Format struct {
 	Version int
-	// Least is the least version that a program must know to read and write this format. It is the version of the
+	// Least is the least version that a program must know to read and write this format. Least is the version of the
 	// latest change that older programs would misread.
 	Least int
 }
 
-// Formats lists the versions that a program knows, the oldest first, without a gap.
+// Formats lists the format versions that a program knows, the oldest first, without a gap.
 type Formats []Format
 
-// Known lists the formats of dense stores that this program reads and writes.
+// Known lists the formats of stores with dense ids that this program reads and writes.
 //
 //	1  the marker names version, bucket size, partitions and epoch; a program
 //	   accepts only exactly its own marker
@@ -30,26 +30,27 @@ type Formats []Format
 //	   these changes. The logs of users are the same.
 var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}, {Version: 3, Least: 3}}
 
-// SpreadKnown lists the formats of spread stores that this program reads and writes.
+// SpreadKnown lists the formats of stores with other ids (spread keyspaces) that this program reads and writes.
 //
 //	4  the marker names the kind of ids, the check of their key and the depth
 //	   instead of a bucket size; live changes are of 64-bit users
 var SpreadKnown = Formats{{Version: 4, Least: 4}}
 
-// LiveFormat is the first format whose programs all know live changes.
+// LiveFormat is the first format version that allows live changes to sets, because every program that can use this
+// version knows live changes.
 const LiveFormat = 3
 
-// Oldest returns the oldest version that the program reads.
+// Oldest returns the oldest format version that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest returns the newest version, which the program writes as soon as every instance reads it.
+// Newest returns the newest format version. The program writes it as soon as every instance reads it.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
-// String returns the range of versions that an instance reports in its heartbeat, such as "1-2".
+// String returns the range of format versions that an instance reports in its heartbeat, such as "1-2".
 func (f Formats) String() string { return strconv.Itoa(f.Oldest()) + "-" + strconv.Itoa(f.Newest()) }
 
-// Marker is the format marker of a namespace: a key that names the version of the stored format. The key's TTL
-// outlives the logs, so an unused keyspace becomes empty.
+// Marker is the format marker of a namespace: a key whose value names the version of the stored format. The marker's
+// TTL is longer than the TTL of the logs, so the keys of an unused store all expire.
 type Marker struct {
 	Key     string
 	Text    string // marker text of the newest format
@@ -58,13 +59,13 @@ type Marker struct {
 	formats Formats
 }
 
-// IDs describes the ids of a store's users in the format marker. The zero value means dense ids.
+// IDs describes in the format marker which ids the users of a store have. The zero IDs means dense ids.
 type IDs struct {
-	Kind  string // name of the kind; "": dense
-	Check string // check text of the kind and of the key that makes images
+	Kind  string // name of the kind of ids; "": dense
+	Check string // check word of the kind and of the key that makes images
 }
 
-// String returns the description for errors.
+// String returns the description of the ids for error texts.
 func (i IDs) String() string {
 	if i.Kind == "" {
 		return "dense"
@@ -72,10 +73,10 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// epoch is the date of instant 0 in log entries.
+// epoch is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker returns the marker of the keyspace in the namespace. ids describes the ids of a spread keyspace.
+// NewMarker returns the format marker of the keyspace in the namespace. ids describes the ids of a spread keyspace.
 func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	layout := fmt.Sprint("bucket ", k.BucketSize)
 	if k.IsSpread() {
@@ -95,16 +96,16 @@ func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	return m
 }
 
-// StoreKey returns the key of the store's record.
+// StoreKey returns the key of the store's own record, which says when the store was created.
 func (m *Marker) StoreKey() string { return m.Key + ":store" }
 
-// InstancesKey returns the key of the hash in which the instances describe themselves.
+// InstancesKey returns the key of the hash with the heartbeat and the description of every instance.
 func (m *Marker) InstancesKey() string { return m.Key + ":instances" }
 
-// Newest returns the newest format that this program knows.
+// Newest returns the newest format version that this program knows.
 func (m *Marker) Newest() int { return m.formats.Newest() }
 
-// Formats returns the range of versions that the instances report in their heartbeats.
+// Formats returns the range of format versions that an instance reports in its heartbeat.
 func (m *Marker) Formats() string { return m.formats.String() }
 
 var (
@@ -113,8 +114,8 @@ var (
 	spreadMarker  = regexp.MustCompile(`^capper log \d+ least \d+ ids (\S+) check (\S+) depth (\d+) `)
 )
 
-// idsOf returns the ids of the store with the marker found, and the depth of a spread store. ok is false for a text
-// that is no marker.
+// idsOf returns the ids that the format marker found describes, and the depth of a spread keyspace. ok is false if the
+// text is no format marker.
 func idsOf(found string) (ids IDs, depth int, ok bool) {
 	if denseMarker.MatchString(found) {
 		return IDs{}, 0, true
@@ -127,8 +128,8 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth returns the depth in the marker found, if it is the marker of a store for the same ids with another depth
-// that this program can use.
+// OtherDepth returns the depth in the format marker found. ok is true only if the marker differs from m just in the
+// depth, and this program can use that depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {
@@ -138,7 +139,7 @@ func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	return depth, found == other.Text && found != m.Text
 }
 
-// Refusal returns the error for a marker that this program cannot accept.
+// Refusal returns the error for a format marker that this program cannot accept.
 func (m *Marker) Refusal(found string) *capping.FormatError {
 	e := &capping.FormatError{Marker: found, Oldest: m.formats.Oldest(), Newest: m.formats.Newest(), Want: m.Text}
 	if match := markerVersion.FindStringSubmatch(found); match != nil {

@@ -7,28 +7,32 @@ import (
 	"capper/internal/capping"
 )
 
-// Keyspace describes how users are distributed over keys. It is part of the stored format. There are two layouts:
+// Keyspace describes how users are distributed over Redis keys. The keyspace is part of the stored format. Keyspaces
+// have one of two layouts:
 //
 //   - Dense, for ids from 0 to 4294967295: a bucket holds BucketSize neighbouring ids, and a partition is every 64th
-//     bucket. A field is the id's place in its bucket.
-//   - Spread, for ids whose 64-bit images look random (see the package ids): the lower bits of an image choose the
-//     partition and its upper Depth bits the bucket. A field is the bits between, as raw bytes.
+//     bucket. A field is the position of the id in its bucket.
+//   - Spread, for ids whose 64-bit images look random (see package ids): the lower bits of an image choose the
+//     partition, and the upper Depth bits the bucket. A field is the bits between the upper and the lower bits, as raw
+//     bytes.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
-	// Depth is the number of an image's upper bits that choose its bucket; 0 in a dense keyspace. A partition has
+	// Depth is the number of an image's upper bits that choose the bucket; 0 in a dense keyspace. A partition has
 	// 1<<Depth buckets.
 	Depth int
 }
 
-// Standard is the keyspace of every store with dense ids. A bucket of 190 logs of equal length is just smaller than a
-// size class of the memory allocator. A bucket of 192 would be just larger, and take up to a sixth more memory.
+// Standard is the keyspace of every store with dense ids. A bucket with 190 logs of equal length is just smaller than a
+// size class of the memory allocator. A bucket with 192 logs would be just larger, and would take up to a sixth more
+// memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
-// slotCount is the number of slots in a Redis Cluster.
+// slotCount is the number of hash slots in a Redis Cluster.
 const slotCount = 16384
 
-// The constants below describe spread keyspaces. With MaxDepth the partition and the bucket together have 32 bits.
+// spreadPartitions to unknownUsers describe spread keyspaces. With MaxDepth, partition and bucket together have 32
+// bits.
 const (
 	spreadPartitions = 64
 	partitionBits    = 6
@@ -38,17 +42,18 @@ const (
 	MinDepth, MaxDepth = 2, 32 - partitionBits
 	shortFieldDepth    = 10 // from this depth on, fields have 6 bytes instead of 7
 
-	// leastBucketUsers is the least number of users in a bucket of a new store, which has less than twice as many.
-	// Small buckets cost memory, and with more than 256 users Redis gives up the compact encoding.
+	// leastBucketUsers is the least number of users in a bucket of a new store. A bucket has less than twice as many
+	// users. Small buckets cost memory, and with more than 256 users Redis gives up its compact encoding of the hash.
 	leastBucketUsers = 50
-	unknownUsers     = 4_000_000 // users of a store for which nobody knows their number
+	unknownUsers     = 4_000_000 // assumed number of users of a store whose number of users is not known
 )
 
-// Spread returns the keyspace of a store for ids that are not dense, with the given number of an image's bits for its
-// bucket.
+// Spread returns the keyspace of a store for ids that are not dense. depth is the number of an image's bits that choose
+// the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
-// DepthFor returns the depth of a new spread store for the expected number of users; 0 means that nobody knows it.
+// DepthFor returns the depth of a new spread store for the expected number of users; 0 users means that the number is
+// not known.
 func DepthFor(users int) int {
 	if users <= 0 {
 		users = unknownUsers
@@ -59,8 +64,8 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns the number of bytes of a field in a spread keyspace. They hold at least the bits between those of
-// the bucket and those of the partition, so that all bits of an image count.
+// fieldSize returns the size of a field in bytes, in a spread keyspace. A field has at least the bits of the image
+// between bucket and partition, so that no bit of the image is lost.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -68,7 +73,7 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// place returns a number of 32 bits that determines the user's partition and bucket. The place of a dense id is the id.
+// place returns 32 bits that determine the user's partition and bucket. The place of a dense id is the id.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)
@@ -77,7 +82,7 @@ func (k Keyspace) place(user capping.UserID) uint32 {
 	return uint32(image>>(imageBits-k.Depth)<<partitionBits | image%spreadPartitions)
 }
 
-// orderShift returns the number of a place's lower bits that do not count for the order of a partition's users.
+// orderShift returns how many lower bits of a place do not count for the order of a partition's users.
 func (k Keyspace) orderShift() int {
 	if k.IsSpread() {
 		return partitionBits
@@ -105,19 +110,19 @@ func (k Keyspace) Bucket(user capping.UserID) uint32 { return k.bucketAt(k.place
 // Partition returns the number of the user's partition.
 func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.place(user)) }
 
-// BucketOf returns the number of the bucket of an item's user.
+// BucketOf returns the number of the bucket of the user in an item of a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns the number of fields up to which a bucket has to stay in Redis' compact encoding.
+// HashFields returns the number of fields up to which Redis must keep its compact encoding of a bucket.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
-		return 256 // the buckets of one store differ, and grow with its users
+		return 256 // the buckets of one store differ in size, and grow with its users
 	}
 	return int(k.BucketSize) + 1
 }
 
-// appendField appends the field of an item's user as the scripts read it: the number of a dense field, and the raw
-// bytes of a spread one. users are the users of the item's batch.
+// appendField appends the hash field of an item's user as the scripts read it. A dense field is one byte with its
+// number, and a spread field is raw bytes. users holds all users of the item's batch.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())
@@ -125,8 +130,8 @@ func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) [
 	return append(dst, byte(placeOf(item)%k.BucketSize))
 }
 
-// FieldName returns the name of the user's field in the bucket's hash: the number of a dense field in decimal, and the
-// raw bytes of a spread one.
+// FieldName returns the name of the user's field in the bucket's hash. A dense field is a decimal number, and a spread
+// field is raw bytes.
 func (k Keyspace) FieldName(user capping.UserID) string {
 	if k.IsSpread() {
 		return string(appendUint(nil, uint64(user)>>partitionBits, k.fieldSize()))
@@ -134,13 +139,14 @@ func (k Keyspace) FieldName(user capping.UserID) string {
 	return strconv.Itoa(int(k.place(user) % k.BucketSize))
 }
 
-// AppendKey appends the key of a bucket: the partition's prefix and the bucket's number. The number is in base 36, so
-// that most keys fit in 16 bytes.
+// AppendKey appends the key of a bucket: the partition's prefix and the bucket's number. The number of the bucket is in
+// base 36, so that most keys fit in 16 bytes.
 func AppendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// tags returns the hash tags of the partitions: for each partition the first of the shortest texts with its slot.
+// tags returns the hash tag of each partition: the first of the shortest texts that fall into the partition's hash
+// slot.
 func (k Keyspace) tags() []string {
 	tags := make([]string, k.Partitions)
 	partitions := make(map[int]int, k.Partitions)
@@ -158,7 +164,7 @@ func (k Keyspace) tags() []string {
 	return tags
 }
 
-// Prefixes returns the key prefix "fc:{tag}:" of each partition.
+// Prefixes returns the key prefix of each partition, such as "fc:{tag}:".
 func (k Keyspace) Prefixes(namespace string) []string {
 	prefixes := k.tags()
 	for p, tag := range prefixes {
@@ -167,16 +173,17 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition returns the partition of the format marker. FormatPartition follows the partitions of the logs, so
-// that every keyspace finds the marker under the same key.
+// FormatPartition returns the number of the partition that has the format marker. FormatPartition is one more than the
+// last partition of users, so that the marker has the same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
-// FormatTag is the hash tag of the format marker and of the shared records.
+// FormatTag is the hash tag of the format marker and of the records that instances share.
 const FormatTag = "format"
 
-// Slot returns the cluster slot of a partition. All slots are divided into equal shares, one per partition, and the
-// slot is the middle of a share. An even distribution of slots therefore distributes the partitions evenly. A
-// partition's share is its number with the bits reversed, so that neighbouring buckets are on different masters.
+// Slot returns the cluster's hash slot for a partition. All hash slots are divided into equal shares, one share for
+// each partition. A partition's slot is in the middle of its share. If the masters hold equal numbers of slots, they
+// therefore hold equal numbers of partitions. The number of a partition's share is the partition's number with its bits
+// reversed, so that neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
 		return int(crc16(FormatTag)) % slotCount
@@ -186,7 +193,7 @@ func (k Keyspace) Slot(partition int) int {
 	return reversed*share + share/2
 }
 
-// PartitionOf returns the partition of data that is stored under a text, such as a client's rate budget.
+// PartitionOf returns the partition of data that is stored under a text, such as the rate budget of a client.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
 // PacerPartition returns the partition of a group of pacers; "" is the common group.

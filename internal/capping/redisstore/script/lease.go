@@ -7,7 +7,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// leasesLast is the TTL of the leases of a group after the latest call that began or extended one.
+// leasesLast is the TTL of a group's leases after the latest call that began or extended a lease.
 const leasesLast = 2 * pacing.MaxLease
 
 // leaseKeys returns the keys of a call of lease.lua, in the script's order.
@@ -16,8 +16,8 @@ func (k PacerKeys) leaseKeys() []string {
 }
 
 // KeepLease sets the call of lease.lua that begins or extends a lease. The script counts in milliseconds, so the lease
-// lasts up to two of them longer, and never ends early. StampPace completes this call and the other
-// calls of lease.lua.
+// lasts up to 2 ms longer, and never ends early. The caller completes this call, and the other calls of lease.lua, with
+// StampPace.
 func (a *Args) KeepLease(s *Script, keys PacerKeys, r pacing.Request, lasts time.Duration, call []byte) {
 	a.lease(s, keys, 'k', r[:], milliseconds(lasts+2*time.Millisecond-1), call, milliseconds(leasesLast))
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// This file has the arguments and replies of live.lua, and the key of a partition's log of live changes.
+// This file has the arguments and replies of live.lua, and the key of a partition's live change log.
 
-// LiveHex is the number of hexadecimal digits of a log's id, and of the nonce of a record.
+// LiveHex is the number of hexadecimal digits in a live change log's id, and in the nonce of a record.
 const LiveHex = 8
 
-// livePage is the size of a page of a log in bytes, after which a read ends.
+// livePage is the size in bytes of a page of a live change log. A read ends after that many bytes.
 const livePage = 1_000_000
 
-// liveOutdated is the reply of filter.lua to a caller that does not know the latest live changes.
+// liveOutdated is the reply of filter.lua to a caller that does not have the latest live changes.
 const liveOutdated = "L"
 
-// AppendLiveKey appends the key of a partition's log of live changes. No bucket has such a key.
+// AppendLiveKey appends the key of a partition's live change log. No bucket of users has such a key.
 func AppendLiveKey(dst []byte, prefix string) []byte {
 	return append(append(dst, prefix...), "-live"...)
 }
 
-// LiveVersion is the version of a log: the name of its latest record.
+// LiveVersion is the version of a live change log: the name of its latest record.
 type LiveVersion struct {
 	ID, Nonce string // LiveHex digits each
 	Number    int
 }
 
-// ParseLiveVersion parses the text of a version.
+// ParseLiveVersion parses the text of a live change log's version.
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
 		return v, fmt.Errorf("live change log: the version must have more than %d characters, got %q",
@@ -43,16 +43,16 @@ func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	return v, err
 }
 
-// LiveMeta describes the packed records of a log.
+// LiveMeta describes the packed records of a live change log.
 type LiveMeta struct {
 	Packs       int // how often the log was packed
-	First, Last int // the range of the names of packed records, which has gaps
+	First, Last int // the range of the numbers of packed records, which has gaps
 	Compacted   int // the number of packed records after the latest compaction
-	Packed      int // the latest record that was packed; 0: none
+	Packed      int // number of the latest record that was packed; 0: none
 	Nonce       string
 }
 
-// ParseLiveMeta parses the field that describes the packed records; "" is a log that was never packed.
+// ParseLiveMeta parses the field that describes the packed records; "" means a live change log that was never packed.
 func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	if text == "" {
 		return LiveMeta{First: 1}, nil
@@ -70,16 +70,16 @@ func (m LiveMeta) String() string {
 	return fmt.Sprint(m.Packs, " ", m.First, " ", m.Last, " ", m.Compacted, " ", m.Packed, " ", m.Nonce)
 }
 
-// LiveField is a record of a log: its name, and its content without the nonce.
+// LiveField is a record of a live change log: its name, its nonce and its content.
 type LiveField struct{ Name, Nonce, Content string }
 
-// Number returns the number of a record that is not packed.
+// Number returns the number of a record that is not packed. ok is false for a packed record.
 func (f *LiveField) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(f.Name)
 	return n, err == nil
 }
 
-// Pack returns the number of a packed record.
+// Pack returns the number of a packed record. ok is false for a record that is not packed.
 func (f *LiveField) Pack() (k int, ok bool) {
 	if f.Name == "" || f.Name[0] != 'p' {
 		return 0, false
@@ -88,54 +88,54 @@ func (f *LiveField) Pack() (k int, ok bool) {
 	return k, err == nil
 }
 
-// PackedName returns the name of packed record k.
+// PackedName returns the name of packed record k in a live change log.
 func PackedName(k int) string { return "p" + strconv.Itoa(k) }
 
-// The kinds of a page of a log.
+// The kinds of a page of a live change log.
 const (
-	LiveLatest = 'n' // the known version is the latest one
-	LiveAfter  = 'i' // the records after the known version
-	LiveWhole  = 'w' // a part of the whole log
+	LiveLatest = 'n' // the known version is the latest version
+	LiveAfter  = 'i' // the page has the records after the known version
+	LiveWhole  = 'w' // the page is a part of the whole log
 	LiveTorn   = 'x' // the log has changed since the previous page
 )
 
-// LivePage is a decoded reply to a read.
+// LivePage is the decoded reply to a read of a live change log.
 type LivePage struct {
 	Version, MetaText, Freed string
-	Restoring                string // token of the restoration under way (LiveBegin); "": none
+	Restoring                string // token of the restoration in progress (LiveBegin); "": none
 	Meta                     LiveMeta
 	Kind                     byte
-	Next                     string // where to continue; "": the log was read to its end
+	Next                     string // where the next read continues; "": this page ends the log
 	Fields                   []LiveField
 }
 
-// LiveAppend sets the call of live.lua that appends the changes of a call. StampTime completes the call. Each attempt
-// writes its own nonce.
+// LiveAppend sets the call of live.lua that appends the changes of an API call. The caller completes the command with
+// StampTime. Each attempt writes its own nonce.
 func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
 	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
 
-// LiveRead sets the call of live.lua that reads the log after the known version, or a page of the whole log.
+// LiveRead sets the call of live.lua that reads the records after the known version, or a page of the whole log.
 func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 	a.live(s, prefix, []byte{'r'}, []byte(known), []byte(from))
 }
 
-// LiveTail returns where a read starts at the latest packed records.
+// LiveTail returns the place in a live change log from which a read gets the given number of latest packed records.
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
-// LivePacking replaces records by packed ones.
+// LivePacking describes records of a live change log that packed records replace.
 type LivePacking struct {
-	Version  string // up to which the log was read
-	MetaText string // as it was read
+	Version  string // version up to which the log was read
+	MetaText string // the description of the packed records as it was read
 	Meta     LiveMeta
-	Nonce    string // "": the freed instants stay as they are
+	Nonce    string // "": the freed instants do not change
 	Freed    []byte
 	Remove   []string
-	Names    []string // of the packed records
+	Names    []string // names of the new packed records
 	Contents [][]byte
 }
 
-// LivePack sets the call of live.lua that packs records.
+// LivePack sets the call of live.lua that replaces records by packed records.
 func (a *Args) LivePack(s *Script, prefix string, ttl time.Duration, p *LivePacking) {
 	rest := [][]byte{{'p'}, milliseconds(ttl), []byte(p.Version), []byte(p.MetaText), []byte(p.Meta.String()),
 		[]byte(p.Nonce), p.Freed, strconv.AppendInt(nil, int64(len(p.Remove)), 10)}
@@ -157,8 +157,8 @@ func (a *Args) live(s *Script, prefix string, rest ...[]byte) {
 	a.finish(1, rest...)
 }
 
-// DecodeLiveAppended decodes the reply to an append: the version before and after, and the description of the packed
-// records.
+// DecodeLiveAppended decodes the reply to an append: the versions before and after the append, and the description of
+// the packed records.
 func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err error) {
 	if len(list) != 3 {
 		return "", "", LiveMeta{}, ErrReply
@@ -170,14 +170,14 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 	return list[0], list[1], meta, err
 }
 
-// LiveBegin runs live.lua on the server of a partition whose records were lost: the instances store the changes that
-// they know again, until LiveEnd finds that all of them have.
+// LiveBegin begins a restoration on the server of a partition whose records were lost. All instances then store their
+// live changes again. LiveEnd ends the restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
 }
 
-// LiveConfirm records that an instance has stored the changes that it knows. done is false when the restoration with
+// LiveConfirm records that an instance has stored all its live changes again. done is false when the restoration with
 // the token has ended.
 func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
 	err error) {
@@ -185,8 +185,8 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 	return len(reply) > 0 && reply[0] == "D", err
 }
 
-// LiveEnd ends the restoration with the token, unless one of the instances has not confirmed. It returns those
-// instances. done reports whether the restoration has ended.
+// LiveEnd ends the restoration with the token if all of the given instances have confirmed. missing lists the instances
+// that have not confirmed. done reports whether the restoration has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {
@@ -207,7 +207,8 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 		args...)...)
 }
 
-// DecodeLivePacked decodes the reply to a pack. done is false when the log had changed, so that nothing was written.
+// DecodeLivePacked decodes the reply to a call that packs records. done is false when the log had changed, so that the
+// script wrote nothing.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
 		return false, "", "", ErrReply
@@ -215,7 +216,7 @@ func DecodeLivePacked(list []string) (done bool, before, after string, err error
 	return list[0] == "D", list[1], list[2], nil
 }
 
-// DecodeLivePage decodes the reply to a read.
+// DecodeLivePage decodes the reply to a read of a live change log.
 func DecodeLivePage(list []string) (*LivePage, error) {
 	if len(list) < 6 || len(list)%2 != 0 || len(list[4]) != 1 {
 		return nil, ErrReply

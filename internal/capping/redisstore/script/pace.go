@@ -9,43 +9,44 @@ import (
 	"capper/internal/pacing"
 )
 
-// This file has the arguments and replies of the pacers' scripts; contract.go has those of the scripts over users.
+// This file has the arguments and replies of the scripts for pacers. The file contract.go has those of the scripts for
+// users.
 
-// The constants permitsSize to windowSize are the sizes in bytes of the values in the arguments of pace.lua.
+// The constants permitsSize to windowSize are the sizes in bytes of values in the arguments of pace.lua.
 const (
 	permitsSize    = 3
 	waitSize       = 5
-	lifeSize       = 5               // how long a request is remembered, in milliseconds
-	requestSize    = permitsSize + 8 // the permits and the fingerprint of one of several requests
+	lifeSize       = 5               // how long the store remembers a request, in milliseconds
+	requestSize    = permitsSize + 8 // permits and fingerprint of one of several joined requests
 	paceHeaderSize = stampSize + permitsSize + waitSize + lifeSize + 2
 
-	countSize  = 3 // the maximum of a limit, and its use
+	countSize  = 3 // maximum of a limit, or number of permits that count for it
 	windowSize = 6
 )
 
-// The constants timeSize to limitCount describe the trailer of a stored log in bytes. The trailer follows the
-// cursors, one for each limit.
+// The constants timeSize to limitCount describe the trailer of a pacer's stored log in bytes. The trailer follows the
+// cursors. A log has one cursor for each limit.
 const (
 	timeSize    = 7
 	totalSize   = 6
 	lengthSize  = 2
 	rewriteSize = 4
-	fixedAt     = totalSize + lengthSize // the part that stays the same when permits are added
+	fixedAt     = totalSize + lengthSize // this and the following bytes stay the same when permits are added
 	untilAt     = fixedAt + totalSize + timeSize + lengthSize
 	rewrittenAt = untilAt + 2*timeSize
 	cursorsAt   = rewrittenAt + rewriteSize
 	trailerSize = cursorsAt + 2
 	logFormat   = 1
-	aheadFormat = 2 // with slots ahead, which programs that know only logFormat would ignore
-	areaSize    = 3 // the numbers behind the slots ahead
+	aheadFormat = 2 // a log with slots ahead, which programs that know only logFormat would ignore
+	areaSize    = 3 // size of the numbers that follow the slots ahead
 
-	copiedRuns = 4 // runs that a cursor copies
+	copiedRuns = 4 // number of runs that a cursor copies
 	noCopies   = 1<<16 - 1
 	cursorSize = 2*lengthSize + copiedRuns*pacing.RunSize
 	limitCount = pacing.MaxLimits + 1
 )
 
-// The variables below are the same layouts for struct.unpack in Lua.
+// These variables are the layouts of the same values for struct.unpack in Lua.
 var (
 	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dI%dBB", permitsSize, waitSize, lifeSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
@@ -61,16 +62,17 @@ const (
 	chunkRuns  = 24                           // runs of a log in one read
 	shortBytes = trailerSize + pacing.RunSize // bytes in the first read of a log with few limits, without its cursors
 	tailBytes  = 1400                         // bytes in the first read of a log
-	lookRuns   = 1024                         // number of runs at which pace.lua looks for runs that no limit can see
-	keptRuns   = 512                          // number of runs that pace.lua keeps although no limit can see them
+	lookRuns   = 1024                         // number of runs from which pace.lua looks for runs that no limit counts
+	keptRuns   = 512                          // number of runs that pace.lua keeps although no limit counts them
 	fullRuns   = pacing.MostRuns - 2
-	paceWork   = 1200 // looks at limits and logs after which a call ends early
+	paceWork   = 1200 // number of looked-at limits and logs after which a script call ends early
 )
 
-// PacerKeys returns the keys of a namespace's pacers, which all have the same prefix.
+// PacerKeys returns the keys of pacers. All keys of one group of pacers have the same prefix.
 type PacerKeys struct{ Prefix string }
 
-// Log returns the key of the target's log. The name of a pacer has no colon.
+// Log returns the key of the log for a pacer and a message. message is "" for a pacer that does not pace each message.
+// The key is unambiguous, because the name of a pacer has no colon.
 func (k PacerKeys) Log(pacer, message string) string {
 	if message == "" {
 		return k.Prefix + "p:" + pacer
@@ -78,15 +80,16 @@ func (k PacerKeys) Log(pacer, message string) string {
 	return k.Prefix + "p:" + pacer + ":" + message
 }
 
-// Forgotten returns the key of the time until which the pacer's logs were forgotten.
+// Forgotten returns the key of the time until which the pacer's logs were removed.
 func (k PacerKeys) Forgotten(pacer string) string { return k.Prefix + "pf:" + pacer }
 
-// Request returns the key of a remembered request.
+// Request returns the key under which the store remembers a request.
 func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
 
-// PaceKeys returns the keys of a call of pace.lua, in the script's order. See Args.Pace for joined.
+// PaceKeys returns the keys of a call of pace.lua, in the script's order. joined has the meaning that Args.Pace
+// explains.
 func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
@@ -105,11 +108,12 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// requested reports whether the store must remember the ask: it takes permits and has a request id.
+// requested reports whether the store must remember the ask, because it takes permits and has a request id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace sets the call of pace.lua for the ask. StampPace completes the call. An ask without a request may be the sum of
-// joined asks: their requests differ, and they divide the grant in their order. A nil joined means no such asks.
+// Pace sets the call of pace.lua for the ask. The caller completes the command with StampPace. If joined is not nil,
+// the ask has no request id and is the sum of the joined asks. The joined asks have different request ids, and divide
+// the grant in their order. If joined is nil, the ask is a single request.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -121,12 +125,12 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing
 	a.finish(len(names), a.users)
 }
 
-// StampPace writes the start of the argument in a call of pace.lua or forget.lua: the time and the clock tolerance.
+// StampPace writes the time and the clock tolerance, with which the argument of pace.lua and forget.lua begins.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }
 
-// appendAsk appends the part of the argument that follows the stamp.
+// appendAsk appends the encoded ask, which follows the time and the clock tolerance in the argument.
 func appendAsk(dst []byte, ask *pacing.Ask, joined []*pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
@@ -172,15 +176,15 @@ func appendTargets(dst []byte, targets []pacing.Target) []byte {
 // Paced is the decoded reply of pace.lua.
 type Paced struct {
 	Grant pacing.Grant
-	// Full, Reused, Repeated and Bad are the reasons for a reply without a grant.
-	Full     int // target whose log is full, as of Now; -1: none
+	// Full, Reused, Repeated and Bad say why a reply has no grant.
+	Full     int // index of a target whose log is full at the time Now; -1: none
 	Now      pacing.Time
-	Reused   bool    // the request id is remembered for another ask
-	Repeated []int   // joined asks that are remembered, or whose keys have a fault: each must be asked on its own
-	Bad      BadLogs // faults of the keys
+	Reused   bool    // the store remembers another ask with the same request id
+	Repeated []int   // joined asks that are remembered, or whose keys have a fault: each needs its own call
+	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodePaced decodes the reply to the ask.
+// DecodePaced decodes the reply of pace.lua to the ask.
 func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	p := Paced{Full: -1}
 	switch {
@@ -210,7 +214,7 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	return p, nil
 }
 
-// reader decodes a reply from its start. bad reports that the reply was too short or had another form.
+// reader decodes a reply from its start to its end. bad says that the reply was too short or had another form.
 type reader struct {
 	rest string
 	bad  bool
@@ -230,7 +234,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// index reads an index below n; the byte 255 becomes -1.
+// index reads an index below n from one byte. The byte 255 becomes -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -259,7 +263,7 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// single reads a grant of one target whose permits all have one slot.
+// single reads a grant for one target, all of whose permits are in one time slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits
@@ -283,8 +287,8 @@ func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// byQueue and byNothing replace the number of the limit when the next permit waits for the newest slot, or for
-// nothing.
+// byQueue and byNothing stand in place of a limit's number. The next permit waits for the newest slot (byQueue) or for
+// nothing (byNothing).
 const (
 	byQueue   = 254
 	byNothing = 255
@@ -304,7 +308,7 @@ func (r *reader) runs(g *pacing.Grant) {
 	total := int64(r.uint(totalSize))
 	log, err := pacing.DecodeRuns([]byte(r.rest), total)
 	if err == nil && total == 0 && len(log.Runs) == 0 && g.Replayed {
-		return // a continued ask that was granted nothing
+		return // a continued ask that got no permits
 	}
 	if err != nil || len(log.Runs) == 0 || log.Runs[0].First != 0 || total > pacing.MaxPermits {
 		r.bad = true
@@ -313,11 +317,11 @@ func (r *reader) runs(g *pacing.Grant) {
 	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
 }
 
-// forgottenFor is the time for which logs from before a Forget can last. The newest slot of a log may be as far ahead
-// as a call may wait, and the log outlives this slot by its keep and a little more.
+// forgottenFor is the longest lifetime of a pacer's log that was written before a Forget. The newest slot of a log may
+// be as far ahead as a call may wait. The log outlives this slot by the longest window and a little more.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
-// Forget sets the call of forget.lua for the pacer. StampPace completes the call.
+// Forget sets the call of forget.lua for the pacer. The caller completes the command with StampPace.
 func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 	a.begin(s)
 	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {

@@ -6,16 +6,16 @@ import (
 	"capper/internal/pacing"
 )
 
-// PacerLog is a pacer's log as Redis stores it.
+// PacerLog is the log of a pacer in the form that Redis stores.
 type PacerLog struct {
-	Log     *pacing.Log // nil: there is no log
-	ahead   string      // the slots ahead with their numbers
+	Log     *pacing.Log // nil: the pacer has no log
+	ahead   string      // the slots ahead and the numbers that follow them
 	trailer string
 }
 
 var errPacerLog = errors.New("the stored log of a pacer is not valid")
 
-// DecodePacerLog decodes a stored log.
+// DecodePacerLog decodes the stored log of a pacer.
 func DecodePacerLog(stored string) (PacerLog, error) {
 	start := len(stored) - trailerSize
 	if start < 0 || stored[len(stored)-1] != logFormat && stored[len(stored)-1] != aheadFormat {
@@ -52,10 +52,10 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether the log must be merged before pace.lua adds to it.
+// Full reports whether the log must be merged before pace.lua can add permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// merged returns the bytes to store after Log has been merged.
+// merged returns the bytes of the log after Log has been merged.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {
@@ -81,7 +81,7 @@ func (l *PacerLog) merged() (stored []byte) {
 	return append(stored, l.trailer[cursorsAt:]...)
 }
 
-// Merge sets the call of merge.lua that replaces the log by its merged form.
+// Merge sets the call of merge.lua that replaces the stored log by its merged form.
 func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)

@@ -7,21 +7,21 @@ import (
 	"capper/internal/capping"
 )
 
-// Plan holds the users of a batch by partition, and by bucket within each partition. An item has the user's place (see
-// Keyspace.place) in its upper 32 bits and the index into the batch in its lower 32 bits. Dense users ascend within
-// each partition, because the place of a dense id is the id.
+// Plan holds the users of a batch, ordered by partition and by bucket within each partition. An item is a number for
+// one user. Its upper 32 bits are the user's place (see Keyspace.place), and its lower 32 bits the index into the
+// batch. Users with dense ids ascend within each partition, because the place of a dense id is the id.
 type Plan struct {
 	Items []uint64
 	Parts []Part
 
-	ends    []int // scratch, by partition
+	ends    []int // scratch memory, by partition
 	scratch []uint64
 }
 
 // Part is the range of one partition's items, from Start up to but not including End.
 type Part struct{ Partition, Start, End int }
 
-// Item returns the item of the user at the index of the batch.
+// Item returns the item of the user at the given index of the batch.
 func (k Keyspace) Item(user capping.UserID, index int) uint64 {
 	return itemAt(k.place(user), index)
 }
@@ -65,8 +65,8 @@ func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	}
 }
 
-// count orders the users of a large batch by a counting sort over partitions. Users that are not in order are sorted
-// by a radix sort first.
+// count orders the users of a large batch with a counting sort by partition. If the users are not in order, count sorts
+// them with a radix sort first.
 func (plan *Plan) count(k Keyspace, users []capping.UserID) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
@@ -104,8 +104,8 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// radix returns the users' items in the order of their places, in scratch memory. radix makes three passes of 11, 11
-// and 10 bits, from scratch to items and back.
+// radix returns the users' items in the order of their places, in scratch memory. radix makes three passes over 11, 11
+// and 10 bits of the place, each from one of the two slices to the other.
 func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]
 	var places [3][1 << digitBits]uint32

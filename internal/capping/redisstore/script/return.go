@@ -8,16 +8,16 @@ import (
 	"capper/internal/pacing"
 )
 
-// returnHeaderSize is the size in bytes of the header of return.lua.
+// returnHeaderSize is the size in bytes of the header in the argument of return.lua.
 const returnHeaderSize = stampSize + permitsSize + waitSize + 1
 
-// returnFormat is the header's layout for struct.unpack in Lua.
+// returnFormat is the layout of that header for struct.unpack in Lua.
 var returnFormat = stampFormat + fmt.Sprintf("I%dI%dB", permitsSize, waitSize)
 
-// The flags of a target in the argument of return.lua.
+// Flags of a target in the argument of return.lua.
 const (
 	exactLog     = 1 // see pacing.Exact
-	oneOfSeveral = 2 // of the logs of its pacer
+	oneOfSeveral = 2 // the pacer has one log for each message
 )
 
 // ReturnKeys returns the keys of a call of return.lua, in the script's order.
@@ -32,8 +32,8 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return sets the call of return.lua that gives back the permits of the ask's request but the first used ones.
-// StampReturn completes the call.
+// Return sets the call of return.lua that returns the permits of the ask's request to the pacers, except for the first
+// used permits. The caller completes the command with StampReturn.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)
@@ -72,11 +72,11 @@ func flagsOf(t *pacing.Target) (flags byte) {
 // GivenBack is the decoded reply of return.lua.
 type GivenBack struct {
 	Returned pacing.Returned
-	Reused   bool    // the request id is remembered for another ask
-	Bad      BadLogs // faults of the keys
+	Reused   bool    // the store remembers another ask with the same request id
+	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodeReturned decodes the reply to a call for the ask.
+// DecodeReturned decodes the reply of return.lua to a call for the ask.
 func DecodeReturned(reply string, ask *pacing.Ask) (GivenBack, error) {
 	var b GivenBack
 	none := make([]int, len(ask.Targets))

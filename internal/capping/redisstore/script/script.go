@@ -65,16 +65,16 @@ var returnSource string
 //go:embed lease.lua
 var leaseSource string
 
-// Script is the text of a script, with the SHA by which a server knows the text.
+// Script is the text of a Lua script, and its SHA-1 hash, by which EVALSHA names the script.
 type Script struct{ Source, SHA string }
 
-// New returns the script with the text.
+// New returns a Script with the given text.
 func New(source string) *Script {
 	sum := sha1.Sum([]byte(source))
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts holds the scripts over logs, shared records, rate budgets, pacers, counts and live changes.
+// Scripts holds all Lua scripts of a store.
 type Scripts struct {
 	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live,
 	Return, Lease, Title *Script
@@ -100,8 +100,8 @@ func (s *Scripts) All() []*Script {
 		s.Answers, s.Live, s.Return, s.Title, s.Lease}
 }
 
-// Sources returns the texts that servers load for stores with the keyspace. A spread store may turn out to have another
-// depth than its instances expect, so servers load the texts for both sizes of fields.
+// Sources returns the texts of the scripts that servers load for stores with the keyspace. A spread store may have
+// another depth than its instances expect, so servers load the texts for both sizes of fields.
 func Sources(k Keyspace) (sources []string) {
 	all := []Keyspace{k}
 	if k.IsSpread() {
@@ -118,7 +118,7 @@ func Sources(k Keyspace) (sources []string) {
 	return sources
 }
 
-// Run runs the script alone, and loads its text when the server does not know it.
+// Run runs the script outside a pipeline. If the server does not have the script, Run loads the text and tries again.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.SHA, keys, args...)
 	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {

@@ -12,11 +12,11 @@ import (
 
 const (
 	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1
-	entriesSize     = 3 // number of a user's entries
-	mergedSize      = 2 // in the reply, after its letter
+	entriesSize     = 3 // number of log entries of a user
+	mergedSize      = 2 // in the reply, after the letter of the result
 )
 
-// unionFormat is the layout of the header for struct.unpack in Lua.
+// unionFormat is the layout of union.lua's header for struct.unpack in Lua.
 var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) +
 	fmt.Sprintf("I%dB", skewSize)
 
@@ -29,8 +29,9 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union sets the call of union.lua for the items. users and logs are those of the whole batch. The call counts the
-// sends of the messages whose tokens are in counted. StampUnion completes the call.
+// Union sets the call of union.lua for the users of the items. users and logs hold all users and logs of the batch. The
+// script counts the sends of the messages whose tokens are in counted. The caller completes the command with
+// StampUnion.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,
@@ -80,10 +81,10 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 	return keys
 }
 
-// Log returns the log of the item from the logs of its batch.
+// Log returns the log of the item's user from the logs of its batch.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
-// DecodeUnited decodes the reply of union.lua into merged, and returns the number of answered users.
+// DecodeUnited decodes the reply of union.lua into merged, and returns the number of users in the reply.
 func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *BadLogs) (int, error) {
 	n := 0
 	for ; reply != ""; n++ {
