@@ -13,11 +13,11 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// attempt is one transmission of a command. The run sets the destination. The sender's worker sets
-// the other fields between submission and delivery.
+// attempt is one transmission of a command to a Redis node. The run sets the destination of an attempt. The sender's
+// worker sets the other fields of an attempt between submission and delivery.
 type attempt struct {
-	node   *topology.Node // nil: no node serves the slot
-	asking bool           // the node is importing the slot
+	node   *topology.Node // nil: no node serves the hash slot
+	asking bool           // the node is importing the hash slot
 
 	now   capping.Instant // timestamp of the command
 	began time.Time
@@ -40,8 +40,8 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// take ends the attempt and stores its reply or error. lacking is the reason why too few replicas
-// have stored the command's writes, or nil.
+// take ends the attempt and stores its reply or error. lacking says why too few replicas have stored the command's
+// writes, or is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -62,7 +62,7 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	}
 }
 
-// texts converts an array of strings, and returns nil if the array holds any other type.
+// texts converts an array of strings. texts returns nil if the array holds a value of another type.
 func texts(list []any) []string {
 	texts := make([]string, len(list))
 	for i, one := range list {
@@ -88,7 +88,7 @@ type errUnsent struct{ err error }
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy returns the remedy of the error, with the certainty that the command had no effect.
+// Remedy returns the remedy of the wrapped error, and adds that the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
@@ -109,7 +109,6 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// late reports whether the delay of the command can explain the clock difference off, so that the
-// node's clock may be right. took is the time until the answer, and skew is the tolerated
-// difference.
+// late reports whether the delay of the command can explain the clock difference off, so that the node's clock may be
+// right. took is the time until the reply, and skew is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

@@ -11,12 +11,12 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is the configuration of a Dispatcher. Every field is required, except for Logger.
+// Config is the configuration of a Dispatcher. Every field of Config is required, except for Logger.
 type Config struct {
 	Topology *topology.Topology
 	Keyspace script.Keyspace
 
-	Replicated  bool          // durable commands wait for replicas
+	Replicated  bool          // a durable command waits for replicas
 	WaitForAcks time.Duration // time limit for replicas to confirm a write
 	ClockSkew   time.Duration // tolerated clock difference between nodes; 0: clocks are not checked
 	Timeout     time.Duration // time limit of a run whose context has no deadline
@@ -24,7 +24,7 @@ type Config struct {
 	Logger      *slog.Logger // nil: pipelines are not logged
 }
 
-// Dispatcher creates runs. It is safe for concurrent use.
+// Dispatcher creates runs. A Dispatcher is safe for concurrent use.
 type Dispatcher struct {
 	config  Config
 	top     *topology.Topology
@@ -41,23 +41,23 @@ func New(config Config) *Dispatcher {
 	return &Dispatcher{config: config, top: config.Topology}
 }
 
-// Wait waits for the workers of all senders. The workers end soon after the topology is closed.
+// Wait waits until the workers of all senders have ended. The workers end soon after the topology is closed.
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
-// NewRun returns a run of the operation op. op is nil when each command has its own operation. With
-// durable, replies count only when enough replicas have stored the writes.
+// NewRun returns a run of the operation op. op is nil if each command of the run has its own operation. If durable is
+// true, a reply counts only when enough replicas have stored the command's writes.
 func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	r, _ := d.runs.Get().(*Run)
 	if r == nil {
 		r = &Run{dispatcher: d, inbox: inbox{signal: make(chan struct{}, 1)}}
 	}
 	r.op, r.most, r.durable = op, MostUsers, durable && d.config.Replicated
-	r.span = trace.Of(context.Background()) // until Do: not recorded
+	r.span = trace.Of(context.Background()) // no span until Do
 	return r
 }
 
-// Recycle keeps the buffers of a finished run for reuse, if no worker holds a command of the run.
-// The caller must not use the run afterwards.
+// Recycle keeps the buffers of a finished run for reuse, unless a worker still holds a command of the run. The caller
+// must not use the run after Recycle.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
@@ -81,8 +81,8 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 	return known.(*sender)
 }
 
-// forgetSenders removes the senders of nodes that the topology no longer lists. A run that holds
-// such a sender may continue to use it.
+// forgetSenders removes the senders of nodes that the topology no longer lists. A run that holds such a sender may
+// continue to use it.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {

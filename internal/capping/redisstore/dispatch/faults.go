@@ -9,9 +9,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Faults counts the faults in a run by kind, with one example error for each kind.
+// Faults counts the faults in a run by kind, and keeps one example error for each kind.
 type Faults struct {
-	// What names the undecided work if it is not users, for example "the call for permits".
+	// What names the undecided work if the run has no users, for example "the call for permits is".
 	What     string
 	Users    map[fault.Kind]int // number of undecided users
 	Attempts map[fault.Kind]int // number of failed attempts
@@ -23,7 +23,7 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// AddUndecided adds a number of undecided users with the kind of fault and an example error.
+// AddUndecided counts undecided users with the kind of their fault, and may keep err as the example.
 func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return
@@ -41,7 +41,7 @@ func (f *Faults) keepExample(k fault.Kind, err error) {
 	}
 }
 
-// Err returns a sentence for operators about the undecided users, or nil if there are none.
+// Err returns an error for operators about the undecided users, or nil if every user was decided.
 func (f *Faults) Err() error {
 	var kinds []fault.Kind
 	for k, n := range f.Users {
@@ -67,8 +67,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// cause returns the example error of the kind. For an expired deadline it returns the most frequent
-// error before the deadline.
+// cause returns the example error of the kind of fault. For an expired deadline, cause returns an example of the most
+// frequent fault before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

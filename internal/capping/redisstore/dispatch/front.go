@@ -11,13 +11,13 @@ const (
 	heldLimit     = 256 // limit of commands from one run to one node that are in flight or wait for a retry
 )
 
-// front is the work that a run still has to send to one node.
+// front is the work that a run still has to send to one Redis node.
 type front struct {
 	node     *topology.Node // nil: no node serves the slots
 	sender   *sender        // nil if node is nil
-	parts    []script.Part  // parts with items that are not yet in a command
+	parts    []script.Part  // parts of the batch with items that are not in a command yet
 	ready    []*Command
-	inFlight int // number of commands at the sender
+	inFlight int // number of commands that the sender has
 	held     int // number of unsettled commands
 }
 
@@ -33,8 +33,8 @@ func (r *Run) front(n *topology.Node) *front {
 	return f
 }
 
-// fill submits commands to every node up to the limits. A part whose route changed moves to the
-// front of another node, so fill repeats the pass over all fronts.
+// fill submits commands for every node to the node's sender, up to the limits. If the route of a part has changed, the
+// part moves to another front, so fill then visits all fronts again.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false
@@ -66,7 +66,7 @@ func (r *Run) fillFront(f *front) {
 	}
 }
 
-// refusal returns the reason not to send the command, or nil.
+// refusal returns the reason why the command cannot be sent, or nil.
 func (r *Run) refusal(c *Command) error {
 	if c.attempt.node == nil {
 		return fault.ErrNoRoute

@@ -18,28 +18,28 @@ const (
 	asideGrace = 20 * time.Millisecond // extra time for side commands after all users are settled
 )
 
-// Run executes one operation. Run cuts the batch into commands, keeps a number of them in flight on every node, and
-// retries failures until all commands are settled or the context ends. A run belongs to one goroutine; the workers of
-// senders see only its commands.
+// Run executes one operation on the users of a batch, or a few single commands. Run divides the batch into commands and
+// keeps a limited number of them in flight to every node. Run retries failures until all commands are settled or the
+// context ends. A run belongs to one goroutine. The workers of senders use only the run's commands.
 type Run struct {
-	// Faults counts the faults of the run. Operations may add faults after Do has returned.
+	// Faults counts the faults of the run. Callers may add faults after Do has returned.
 	Faults Faults
-	// BeforeBare returns the operations that must be stored in the partition before bare commands
-	// replace the command c. The bare commands wait until each of these operations is settled. Each
-	// operation must be idempotent. A nil BeforeBare means no operations.
+	// BeforeBare returns operations that must run in the partition before bare commands (of one bucket each) replace
+	// the command c. The bare commands wait until each of these operations is settled. Each operation from BeforeBare
+	// must be idempotent. A nil BeforeBare means no operations.
 	BeforeBare func(c *Command) []Operation
-	// AllowBare reports whether bare commands may replace the command c. It runs once the operations from BeforeBare
-	// are settled, successful or not. After false the users of c stay as AllowBare leaves them, without a fault. A nil
-	// AllowBare allows every command.
+	// AllowBare reports whether bare commands may replace the command c. The run calls AllowBare when the operations
+	// from BeforeBare are settled, successful or not. If AllowBare returns false, the run sends nothing more for the
+	// users of c, and counts no fault. AllowBare has then set their results. A nil AllowBare allows every command.
 	AllowBare func(c *Command) bool
 
 	ctx        context.Context // context of Do, for log lines and spans
-	span       trace.Span      // span of ctx; not recorded before Do
+	span       trace.Span      // span of ctx; before Do not recorded
 	dispatcher *Dispatcher
 	op         Operation
 	durable    bool
 	most       int         // maximum number of users in a command
-	over       atomic.Bool // workers drop the run's unsent commands
+	over       atomic.Bool // workers drop the unsent commands of the run
 	inbox      inbox
 
 	plan     script.Plan
@@ -47,15 +47,15 @@ type Run struct {
 	waiting  []*Command // commands that wait for the time of their retry
 	inFlight int
 	strayed  bool     // a part has moved to another front
-	open     int      // number of unsettled users and single commands
-	awaited  int      // number of side commands that the run waits for
+	open     int      // number of unsettled users and of unsettled commands without users
+	awaited  int      // number of side commands for which the run waits
 	failed   failures // settled attempts that the span does not show yet
 	arrived  []*Command
 	ready    []*Command
 	unused   []*Command // settled commands whose buffers can be reused
 }
 
-// reset prepares the run for another operation. Settled commands keep their buffers.
+// reset prepares the run for another operation. Settled commands keep their buffers for reuse.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
 	r.BeforeBare, r.AllowBare = nil, nil
@@ -88,19 +88,19 @@ func (r *Run) AddUsers(users []capping.UserID, most int) {
 	}
 }
 
-// Add adds a single command of the operation to the run.
+// Add adds a single command without users to the run.
 func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
 
-// AddAside adds a side command to the run: its failure leaves no user undecided, and the run waits
-// for it no longer than for the other commands. The command must be idempotent.
+// AddAside adds a side command to the run. If the side command fails, no user is undecided, and the run does not wait
+// for a side command after the other commands are settled. The side command must be idempotent.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
 
-// AddOnce adds a side command that the run waits for until its deadline, without waiting for
-// replicas. The command is not retried if an attempt may have been executed.
+// AddOnce adds a side command for which the run waits until the run's deadline. The command does not wait for replicas.
+// If an attempt of the command may have been executed, the run does not retry the command.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -114,7 +114,7 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// command returns a command of the run's operation for items of a partition.
+// command returns a command of the run's operation for items of one partition.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {
@@ -127,8 +127,8 @@ func (r *Run) command(partition int, items []uint64) *Command {
 	return c
 }
 
-// Do runs the commands until all of them are settled or the time is up, and records the faults in
-// Faults. After Do returns, the operation receives no more replies.
+// Do runs the commands until all of them are settled or the time is up, and records the faults in Faults. After Do
+// returns, the operation receives no more replies.
 func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
@@ -187,7 +187,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// wake moves the commands whose retry time has come to the ready commands.
+// wake makes the commands ready whose retry time has come.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {
@@ -200,8 +200,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// hasten retries the waiting commands at once. They are side commands, and the servers that delayed
-// them have just answered.
+// hasten retries all waiting commands at once. These commands are side commands, and their servers have just replied to
+// the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -210,7 +210,7 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// repeat schedules the command for the node that now holds its slot.
+// repeat schedules the command for the node that holds the hash slot now.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))
@@ -221,7 +221,7 @@ func (r *Run) repeat(c *Command) {
 type inbox struct {
 	mu       sync.Mutex
 	commands []*Command
-	signal   chan struct{} // capacity 1: the inbox holds commands
+	signal   chan struct{} // capacity 1: filled when the inbox holds commands
 }
 
 func (b *inbox) put(commands []*Command) {
@@ -234,7 +234,7 @@ func (b *inbox) put(commands []*Command) {
 	}
 }
 
-// drain appends the received commands to into and empties the inbox.
+// drain appends the received commands to into, and empties the inbox.
 func (b *inbox) drain(into []*Command) []*Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()

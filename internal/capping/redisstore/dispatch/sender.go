@@ -14,11 +14,10 @@ import (
 )
 
 const (
-	// Lanes is the maximum number of concurrent pipelines to one node. Each lane is one worker
-	// goroutine.
+	// Lanes is the maximum number of concurrent pipelines to one Redis node. Each lane is one worker goroutine.
 	Lanes = 2
-	// pipelineCommands and pipelineUsers limit the size of one pipeline. Its replies then arrive
-	// well within the time of an attempt, and other clients get their turn.
+	// pipelineCommands and pipelineUsers limit the size of one pipeline. The replies of such a pipeline arrive well
+	// within the time of an attempt, and the server can serve other clients in between.
 	pipelineCommands = 64
 	pipelineUsers    = 2048
 )
@@ -36,7 +35,8 @@ type sender struct {
 	running int
 }
 
-// submit adds commands to the queue, and workers send them soon. submit does not keep the slice.
+// submit adds commands to the queue of the sender, and starts workers that send the commands. submit does not keep the
+// slice.
 func (s *sender) submit(commands []*Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *sender) work() {
 	}
 }
 
-// take removes the commands of the next pipeline from the queue. Either all of them are durable or
-// none, because a pipeline waits for replicas as a whole. take drops the commands of ended runs.
+// take removes the commands of the next pipeline from the queue. Either all of these commands are durable or none of
+// them, because a pipeline waits for replicas as a whole. take drops commands whose run has ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sender) take() []*Command {
 	return commands
 }
 
-// deliver returns commands to their runs.
+// deliver puts the commands into the inboxes of their runs.
 func deliver(commands []*Command) {
 	for start := 0; start < len(commands); {
 		end := start + 1
@@ -103,9 +103,9 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send runs one pipeline and ends the attempt of each of its commands. send loads the scripts first if the node lacks
-// them. send asks for confirmation by replicas at the end if a command is durable. send returns the total number of
-// commands in the pipeline.
+// send runs one pipeline with the commands, and ends one attempt of each command. If the node lacks the scripts, the
+// pipeline loads the scripts first. If the commands are durable, the pipeline ends with a confirmation by replicas.
+// send returns the total number of Redis commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
@@ -157,7 +157,7 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// owned returns the partitions of commands that go to the node as the owner of the slot.
+// owned returns the partitions of those commands that are sent to the node as the owner of the hash slot.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -168,9 +168,9 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// witness returns the partition whose sentinel key is read at the end of the pipeline. It is the
-// last partition with a slot that is not moving, because the sentinel key of a moving slot may be
-// on another node. If all slots are moving, it is the last partition.
+// witness returns the partition whose sentinel key the pipeline reads at its end. witness chooses the last partition
+// whose hash slot is not moving, because the sentinel key of a moving slot may be on another node. If all slots are
+// moving, witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -180,8 +180,8 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// distrust fails a command whose partition entered quarantine while the command was queued, because
-// the records behind its reply are incomplete.
+// distrust fails the command if its partition entered quarantine while the command was queued. The logs that the script
+// read may then be incomplete.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

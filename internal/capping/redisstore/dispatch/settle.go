@@ -18,8 +18,7 @@ const (
 	maxServerTries = 3 // after so many server errors, the run gives up the command
 )
 
-// settle processes the result of an attempt: it accepts the reply, retries the command, or gives
-// up.
+// settle processes the result of an attempt: it accepts the reply, retries the command, or gives up the command.
 func (r *Run) settle(c *Command) {
 	fix := fault.Of(c.attempt.err)
 	if fix.Kind == fault.None {
@@ -54,7 +53,7 @@ func (r *Run) settle(c *Command) {
 	}
 }
 
-// tellTopology reports the fault's meaning for nodes and routes to the topology.
+// tellTopology reports to the topology what the fault says about nodes and routes.
 func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	if fix.Vet && c.attempt.node != nil {
 		c.attempt.node.VetSoon()
@@ -67,7 +66,7 @@ func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	}
 }
 
-// hopeless reports whether another attempt would fail in the same way.
+// hopeless reports whether another attempt of the command would fail in the same way.
 func (c *Command) hopeless(fix *fault.Remedy) bool {
 	switch fix.Kind {
 	case fault.Server:
@@ -78,8 +77,8 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// judgeClock distinguishes a wrong clock from a late command. The node read its clock between the
-// start of the attempt and now.
+// judgeClock distinguishes a wrong clock of the node from a command that arrived late. The node read its clock between
+// the start of the attempt and now.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew
 	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.attempt.began), skew)}
@@ -111,8 +110,8 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split replaces c by one bare command for each of its buckets, once the operations from BeforeBare are stored. split
-// returns false if c would stay the same.
+// split replaces the command c by one bare command for each of its buckets, after the operations from BeforeBare are
+// settled. split returns false if c has no users or is already bare.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false
@@ -157,7 +156,7 @@ func (r *Run) divide(c *Command) {
 	}
 }
 
-// apply passes a valid reply to the operation.
+// apply passes the reply of a successful attempt to the operation.
 func (r *Run) apply(c *Command) {
 	n, err := c.op.Apply(c)
 	if err == nil && n == 0 && len(c.Items) > 0 {
@@ -180,7 +179,7 @@ func (r *Run) apply(c *Command) {
 	}
 }
 
-// finish removes a command from the run's open work.
+// finish removes the command from the run's open work.
 func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
@@ -198,7 +197,7 @@ func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// abandon counts the open users and commands as undecided when the time is up.
+// abandon counts the open users and commands as undecided when the time of the run is up.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))

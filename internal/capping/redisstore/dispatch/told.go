@@ -10,16 +10,16 @@ import (
 	"capper/internal/trace"
 )
 
-// share is the part of one run in a pipeline that several runs share.
+// share is the part that one run has in a pipeline of several runs.
 type share struct {
 	run      *Run
 	commands int
 	users    int
-	failed   fault.Kind // kind of the first failed attempt
+	failed   fault.Kind // kind of the fault of the first failed attempt
 }
 
-// failures are failed attempts that a span reports together. A span holds only a few hundred
-// events, and an unreachable node can fail more commands than that.
+// failures holds failed attempts, so that one event of a trace span can report many of them together. A span holds only
+// a few hundred events, and an unreachable node can fail more commands than that.
 type failures []failure
 
 type failure struct {
@@ -42,7 +42,7 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 	*f = append(*f, failure{kind, c.tries, 1, c.weight()})
 }
 
-// tell records the attempts that were added since its last call.
+// tell adds events to the span for the attempts that were added since the last call of tell.
 func (f *failures) tell(span trace.Span) {
 	for _, like := range *f {
 		trace.Event(span, "attempt failed", trace.Text("error.type", string(like.kind)),
@@ -52,9 +52,9 @@ func (f *failures) tell(span trace.Span) {
 	*f = (*f)[:0]
 }
 
-// tell logs and traces a pipeline after it was sent. Each run with commands in the pipeline gets
-// its own span, with the same start and end and with links to the other runs' spans. tell does
-// nothing when neither logging nor tracing is on.
+// tell logs and traces a pipeline after it was sent. Each run with commands in the pipeline gets its own span. The span
+// has the pipeline's start and end, and links to the spans of the other runs. tell does nothing when neither logging
+// nor tracing is on.
 func (s *sender) tell(commands []*Command, size int, began time.Time) {
 	debug := s.config.Logger.Enabled(commands[0].run.ctx, slog.LevelDebug)
 	traced := false
@@ -100,7 +100,7 @@ func (s *sender) log(of *share, size, callers int, took time.Duration) {
 		"pipeline", size, "callers", callers, "took", took.String(), "error", string(of.failed))
 }
 
-// mostLinks is the maximum number of links from one span to the other runs in a pipeline.
+// mostLinks is the maximum number of links from one span to the spans of other runs in the pipeline.
 const mostLinks = 16
 
 func (s *sender) record(of *share, size int, shares []share, began, ended time.Time) {
