@@ -1,6 +1,6 @@
-// Package fault classifies errors in the communication with a Redis server, and decides what the
-// caller should do next: retry, refresh the routes, or give up. It is the only package that parses
-// the text of error replies. An error of this program can implement Known to name its own remedy.
+// Package fault classifies errors in the communication with a Redis server. It decides what the caller should do next:
+// retry, refresh the routes, or give up. Only this package parses the text of error replies. An error type of this
+// program can implement Known to return its own remedy.
 package fault
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Kind is the category of an error; it is a label of capper_store_errors_total.
+// Kind is the category of an error. It is a label of the metric capper_store_errors_total.
 type Kind string
 
 // None means success; the other constants are the categories of errors.
 const (
 	None      Kind = ""
 	Script    Kind = "script"     // the node has not loaded the script
-	Moved     Kind = "moved"      // another node holds the slot
-	Ask       Kind = "ask"        // another node is importing the slot
-	TryAgain  Kind = "tryagain"   // the slot's keys are on two nodes
+	Moved     Kind = "moved"      // another node holds the hash slot
+	Ask       Kind = "ask"        // another node is importing the hash slot
+	TryAgain  Kind = "tryagain"   // the keys of the hash slot are on two nodes
 	Down      Kind = "down"       // the node or the cluster is temporarily down
 	Dial      Kind = "dial"       // no connection to the node
 	Lost      Kind = "lost"       // no reply: the command may or may not have been executed
@@ -30,11 +30,11 @@ const (
 	Memory    Kind = "memory"     // the node is out of memory
 	Auth      Kind = "auth"       // wrong password or missing permission
 	Server    Kind = "server"     // any other error reply of a server
-	Route     Kind = "route"      // no node serves the slot
+	Route     Kind = "route"      // no node serves the hash slot
 	Barred    Kind = "barred"     // the partition is in quarantine: some of its records are lost
 	Deadline  Kind = "deadline"   // the caller's time is up
-	Corrupt   Kind = "corrupt"    // a log is not a whole number of entries
-	WrongType Kind = "wrong_type" // the key has another type
+	Corrupt   Kind = "corrupt"    // the length of a log is not a multiple of the entry size
+	WrongType Kind = "wrong_type" // the key has another Redis type
 )
 
 // Kinds returns all categories except None.
@@ -45,10 +45,10 @@ func Kinds() []Kind {
 	}
 }
 
-// ClusterDown is the hint for a cluster with slots that have no master.
+// ClusterDown is the hint for a cluster in which some hash slots have no master.
 const ClusterDown = "the cluster is down: redis-cli --cluster check ADDRESS shows which slots have no master"
 
-// Hint returns advice for an operator about errors of the kind, or "" without any advice.
+// Hint returns advice for an operator about errors of this kind, or "" if there is no advice.
 func (k Kind) Hint() string {
 	switch k {
 	case Acks:
@@ -67,25 +67,25 @@ func (k Kind) Hint() string {
 	return ""
 }
 
-// Remedy says how to continue after an attempt. The zero Remedy means success.
+// Remedy says what the caller should do after an attempt. The zero Remedy means success.
 type Remedy struct {
 	Kind    Kind
 	Unknown bool          // the command may have been executed
 	Refresh bool          // the routes are out of date
 	Now     bool          // retry at once
-	Final   bool          // retries are useless
-	Vet     bool          // the node's settings or rights have changed and need an examination
+	Final   bool          // further attempts cannot succeed
+	Vet     bool          // the node's settings or rights have changed and must be examined
 	Addr    string        // with Moved and Ask: address of the other node
 	Off     time.Duration // with Clock: the node's clock minus the local clock
 }
 
-// Known is an error that provides its own remedy.
+// Known is an error that returns its own remedy.
 type Known interface {
 	error
 	Remedy() Remedy
 }
 
-// Of returns the remedy for the error of an attempt; nil means success.
+// Of returns the remedy for the error of an attempt. A nil error means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error
@@ -103,8 +103,7 @@ func Of(err error) Remedy {
 	return Remedy{Kind: Lost, Unknown: true, Refresh: true}
 }
 
-// IsAuth reports whether the server rejected the user, the password, or a command or key without
-// permission.
+// IsAuth reports whether the server rejected the user or the password, or denied a command or key.
 func IsAuth(err error) bool { return answered(err) && Of(err).Kind == Auth }
 
 // answered reports whether the error chain contains a server's error reply.
@@ -113,7 +112,7 @@ func answered(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// ErrNoRoute means that no node serves a slot.
+// ErrNoRoute means that no node serves the hash slot.
 var ErrNoRoute error = noRoute{}
 
 type noRoute struct{}

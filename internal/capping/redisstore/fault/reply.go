@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// replies lists the prefixes of error replies with their remedies.
+// replies lists the prefixes of Redis error replies with their remedies.
 var replies = []struct {
 	prefix string
 	remedy Remedy
@@ -22,8 +22,7 @@ var replies = []struct {
 	{"MASTERDOWN", Remedy{Kind: Down, Refresh: true}},
 	{"BUSY", Remedy{Kind: Down}},
 	{"MISCONF", Remedy{Kind: Down}},
-	// The first reply ends a running WAIT when its master is demoted; the second reply answers a
-	// later WAIT.
+	// UNBLOCKED ends a running WAIT when its master is demoted. The next error answers a WAIT after that.
 	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR max number of clients", Remedy{Kind: Down}},
@@ -34,30 +33,29 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// denials are the prefixes of permission errors, for a command and for a script.
+// denials lists the prefixes of permission errors, for a command and for a script.
 var denials = []string{
-	// Scripts return the second prefix up to Redis 7.0, and the third since Redis 7.2 and in Valkey.
+	// Scripts return the second prefix up to Redis 7.0, and the third prefix since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// unknowns are the prefixes of errors about commands that the server does not know.
+// unknowns lists the prefixes of errors about commands that the server does not have.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
 	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey
 	"ERR Unknown subcommand or wrong number", // Redis 6
 }
 
-// denied is the remedy for a permission error: the next refresh finds the missing right.
+// denied is the remedy for a permission error. The next refresh of the topology then finds the missing right.
 var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 
-// IsDenial reports whether the error reply means that the user may not run a command or use a key,
-// or that the server does not know the command.
+// IsDenial reports whether the error reply denies the user a command or a key, or says that the server does not have
+// the command.
 func IsDenial(reply string) bool {
 	return IsUnknown(reply) || begins(reply, denials)
 }
 
-// IsUnknown reports whether the error reply means that the server does not know the command under
-// this name.
+// IsUnknown reports whether the error reply means that the server does not have the command under this name.
 func IsUnknown(reply string) bool { return begins(reply, unknowns) }
 
 func begins(reply string, prefixes []string) bool {
