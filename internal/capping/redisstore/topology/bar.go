@@ -7,33 +7,33 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Bar is the quarantine of a partition: a node serves the partition, but some of its records were
-// lost or may have been lost. Bar is an error that names the cause.
+// Bar is the quarantine of a partition: a node serves the partition, but records of the partition were lost or may have
+// been lost. A Bar is also an error that names the cause of the quarantine.
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
-	what   string // the event
-	way    string // the way to end the quarantine
-	node   string // address of the node that the event already names; "": none
+	what   string // what happened
+	way    string // how an operator ends the quarantine
+	node   string // address of the node that the field what already names; "": no node
 }
 
-// The causes of a quarantine are the values of a metric's label.
+// The causes of a quarantine. They are values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
-	Older   = "older"   // the server came back with an older state
+	Older   = "older"   // the server came back with older data
 	ahead   = "clock"   // the server's clock was ahead earlier
-	Torn    = "parted"  // a failover during the move of a slot
+	Torn    = "parted"  // a failover during the move of a hash slot
 	broken  = "broken"  // a server evicted keys or lacks the append-only file, and no operator has accepted the risk
 )
 
-// Error returns the event and the way to end the quarantine.
+// Error returns what happened, and how an operator ends the quarantine.
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// What returns the event without the way to end the quarantine.
+// What returns what happened to the partition, without the way to end the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// Group returns the key by which several quarantines are reported together: the cause, and for a
-// broken promise also the server.
+// Group returns the key by which several quarantines are reported together. The key is the cause, and for a broken
+// promise also the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what
@@ -41,10 +41,10 @@ func (b *Bar) Group() string {
 	return b.Reason
 }
 
-// Names reports whether the error text already names the node.
+// Names reports whether the error text already names the node with the address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
-// Remedy returns a remedy without a retry: the users stay undecided.
+// Remedy returns a remedy without a retry, so the users of the partition stay undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
 var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
@@ -53,7 +53,7 @@ var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
 	"because its user default lacks permissions", way: rightsFirst}
 
-// barUnmarked is the quarantine of a partition whose sentinel key exists without the mark.
+// barUnmarked is the quarantine of a partition that has a sentinel key but no mark.
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
@@ -70,7 +70,7 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine.
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// restart is the way to end a quarantine after an irreversible loss.
+// restart says how to end a quarantine after a loss that cannot be undone.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -90,7 +90,7 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// Lost returns the quarantined partitions whose sentinel keys show a loss of records.
+// Lost returns the partitions that are in quarantine because their sentinel keys show a loss of records.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}
 	for p := range t.bars {
@@ -101,7 +101,7 @@ func (t *Topology) Lost() map[int]*Bar {
 	return lost
 }
 
-// markEmptied quarantines the partition after its sentinel key was missing on the node.
+// markEmptied puts the partition into quarantine, because its sentinel key was missing on the node.
 func (t *Topology) markEmptied(n *Node, partition int) {
 	if t.bars[partition].CompareAndSwap(nil, barGone) {
 		t.config.Logger.Error("Redis store", "error", fmt.Errorf("node %s: %w", n.addr, barGone))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Check examines every master and its replicas. Check returns an error for everything that would break a promise, and
-// warnings for extra memory or hidden values.
+// Check examines every master and its replicas. Check returns an error if a setting would break a promise of the store.
+// It returns warnings if settings cost memory or cannot be read.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {
@@ -34,7 +34,7 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	return f.All(), errors.Join(f.Refusals...)
 }
 
-// checkMasters examines every master and returns the masters that answered.
+// checkMasters examines every master, and returns the masters that answered.
 func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*Node) {
 	for _, n := range t.Masters() {
 		var own Findings
@@ -49,7 +49,7 @@ func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*No
 	return reached
 }
 
-// announcedHint returns the hint for a cluster whose nodes announce masters that cannot be reached.
+// announcedHint returns the hint for a cluster whose nodes announce addresses that this machine cannot reach.
 func (t *Topology) announcedHint() string {
 	if !t.cluster {
 		return ""
@@ -67,8 +67,8 @@ func (n *Node) check(ctx context.Context, f *Findings) error {
 	return n.checkReplicas(ctx, f)
 }
 
-// inspect checks the rights of the store's user and then the settings of a master. Missing rights
-// end the check, because the user may not read the settings.
+// inspect checks the rights of the store's Redis user, and then the settings of a master. If rights are missing,
+// inspect ends, because the user may not read the settings.
 func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
@@ -80,7 +80,8 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 	return found.Lacking == nil, nil
 }
 
-// trial returns the key for testing the user's rights, from a partition that the node holds.
+// trial returns the key with which the user's rights are tested. The key belongs to a partition that the node holds, if
+// there is one.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {
@@ -126,9 +127,9 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	return nil
 }
 
-// vetEvery is the interval between examinations of a master's settings and rights, which an
-// operator may change at any time. After an examination with findings, the next one follows soon,
-// so that the status shows a repair within seconds.
+// vetEvery is the interval between two examinations of a master's settings and rights, which an operator may change at
+// any time. vetFoundSoon is the interval after an examination with findings, so that the status shows a repair within
+// seconds.
 const (
 	vetEvery     = 30 * time.Second
 	vetFoundSoon = 3 * time.Second
@@ -143,10 +144,9 @@ func (n *Node) vetDue() bool {
 	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
 }
 
-// vet examines a master and its replicas while the store runs: at once for a new master, and then
-// at regular intervals. Findings become warnings for operators, because a refusal would make the
-// master's users unavailable. vet ignores a replica that does not answer; lookAtReplicas reports
-// such a replica.
+// vet examines a master and its replicas while the store runs. A new master is examined at once, and every master at
+// regular intervals. Findings only become warnings for operators, because a refusal would make the master's users
+// unavailable. vet ignores a replica that does not answer, because lookAtReplicas reports such a replica.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)
@@ -155,7 +155,7 @@ func (n *Node) vet(ctx context.Context) {
 		f.Warnings = append(f.Warnings, copies.Warnings...)
 	}
 	if err != nil {
-		return // the next refresh asks again
+		return // the next refresh tries again
 	}
 	f.Add(n.top.checkSuccessors(ctx, []*Node{n})[0])
 	if len(n.missed) == 0 || len(f.Missed) > 0 {
@@ -166,8 +166,7 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs new findings of an examination, and findings that were repaired since the last
-// one.
+// logFindings logs new findings of an examination, and says when the promises are no longer broken.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {
@@ -184,7 +183,7 @@ func (n *Node) logFindings(known []string, broken string) {
 	}
 }
 
-// noteFindings replaces the findings of the last examination with f.
+// noteFindings replaces the findings of the last examination by f.
 func (n *Node) noteFindings(f *Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.nameless.Store(false) // the right to run ROLE may have been granted again
@@ -201,7 +200,7 @@ func (n *Node) addFindings(f *Findings) {
 	}
 }
 
-// publishWarnings updates the result of Warnings.
+// publishWarnings updates the list that Warnings returns.
 func (t *Topology) publishWarnings() {
 	var warnings []string
 	for _, n := range t.Masters() {
@@ -212,8 +211,8 @@ func (t *Topology) publishWarnings() {
 	t.warnings = warnings
 }
 
-// Warnings returns the findings of the latest examinations that break no promise: extra memory, a
-// risk for users, or a value that could not be read.
+// Warnings returns the findings of the latest examinations that break no promise: settings that cost memory, risks for
+// users, and values that could not be read.
 func (t *Topology) Warnings() []string {
 	certificates := t.certificateWarnings()
 	t.mu.Lock()

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Breach is an event on a server that may have removed logs of a partition. A breach stays open
-// until an operator accepts it.
+// Breach is an event on a server that may have removed users' logs from a partition. A breach stays open until an
+// operator accepts the loss.
 type Breach struct {
 	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
 	What     string    `json:"what"`
 	Since    time.Time `json:"since"`
-	Evicted  int64     `json:"evicted,omitempty"` // keys evicted by one run of the server since the last acceptance
-	Accepted time.Time `json:"accepted,omitzero"` // zero: not accepted
+	Evicted  int64     `json:"evicted,omitempty"` // number of keys that one run of the server has evicted since the last acceptance
+	Accepted time.Time `json:"accepted,omitzero"` // zero: no operator has accepted the breach
 	Why      string    `json:"why,omitempty"`     // the operator's reason
-	At       int64     `json:"at"`                // time of the entry in ms; the later entry of a partition wins
+	At       int64     `json:"at"`                // time of the entry in ms; if a partition has two entries, the later entry wins
 }
 
-// The causes of a breach are the values of a metric's label.
+// The causes of a breach. They are values of a metric's label.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created
@@ -34,9 +34,8 @@ const (
 // Open reports whether no operator has accepted the breach.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether b wins over the known breach of the same partition, which may be nil. An
-// acceptance ends every earlier breach, even if an instance that missed the acceptance has counted
-// more keys since.
+// replaces reports whether b replaces the known breach of the same partition; known may be nil. An acceptance ends
+// every earlier breach, even if an instance that missed the acceptance has counted more evicted keys since then.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -49,7 +48,7 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// told returns the breach as operators see it: a number of evicted keys replaces any other cause.
+// told returns the breach in the form that operators see. If keys were evicted, their number replaces any other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -61,7 +60,7 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// bar returns the partition's quarantine for the breach, or nil.
+// bar returns the quarantine of a partition with this breach, or nil if the breach is nil or accepted.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -71,38 +70,38 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// serverRun is one run of a server from start to stop. The server's counters begin at 0.
+// serverRun is one run of a Redis server, from its start to its end. The server's counters are 0 at the beginning of a
+// run.
 type serverRun struct {
 	Node    string `json:"node"`
-	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost or every loss was accepted
+	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost, or every loss was accepted
 	At      int64  `json:"at"`
-	// AppendOnly says that the append-only file was on at some time in the run. Instances of
-	// earlier versions drop this field.
+	// AppendOnly says that the append-only file was on at some time during the run. Instances of earlier versions of
+	// capper drop this field.
 	AppendOnly bool `json:"append_only,omitempty"`
 }
 
-// ledger is the list of breaches and server runs. Each instance keeps the ledger in memory and
-// merges it with the copies in the store, so that one copy restores the entries that another copy
-// has lost.
+// ledger is the list of breaches and of runs of servers. Each instance keeps the ledger in memory and merges it with
+// the copies in Redis, so that one copy restores the entries that another copy has lost.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex
 	read     bool // a copy with entries was read, or all copies were read
-	old      bool // servers were known before, so a new server counts from 0
+	old      bool // the ledger already had servers, so the evicted keys of a new server count from 0
 	breaches map[int]*Breach
 	runs     map[string]serverRun
 }
 
-// The hash fields of a ledger copy are "p" with a partition's number and "r" with a run id.
+// The hash fields of a ledger copy are "p" with a partition's number, and "r" with a run id.
 const (
 	partitionField = "p"
 	runField       = "r"
 )
 
-// runKept is how long the ledger keeps a server run that no instance sees.
+// runKept is the time for which the ledger keeps the run of a server that no instance sees.
 const runKept = 90 * 24 * time.Hour
 
-// fields returns the ledger as the hash fields of a copy.
+// fields returns the ledger as the fields of a Redis hash, which is the form of a copy.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -119,7 +118,7 @@ func encode(v any) string {
 	return string(text)
 }
 
-// merge adds the later entries of a copy to the ledger. merge ignores a field that it cannot parse.
+// merge adds the entries of a copy that are later than those in the ledger. merge ignores fields that it cannot parse.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -144,12 +143,13 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is how long the ledger keeps an acceptance that no limit can see any more. A server that was away may
-// come back with a copy in which the breach is open, and the acceptance must replace it.
+// acceptanceKept is the time for which the ledger keeps an acceptance after limits have stopped counting sends of that
+// time. A server that was away may return with a copy in which the breach is still open. The acceptance must then
+// replace that entry.
 const acceptanceKept = 7 * 24 * time.Hour
 
-// prune removes breaches that were accepted long before the retention, and server runs that no instance has
-// seen for 90 days.
+// prune removes breaches that were accepted long before the retention, and runs of servers that no instance has seen
+// for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
 		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention+acceptanceKept))
@@ -160,11 +160,10 @@ func (l *ledger) prune(now time.Time, retention time.Duration) {
 // BrokenPromise is a breach with the number of its partitions.
 type BrokenPromise struct {
 	Breach
-	Partitions int // number of affected partitions with users; the partition of the store's own records has none
+	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// broken returns the breaches for which keep returns true, grouped by node and cause, in the order
-// of nodes.
+// broken returns the breaches for which keep returns true, grouped by node and cause, in the order of node addresses.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +196,8 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn returns the breaches that no operator has accepted, from copies of the ledger. users is
-// the number of partitions with users.
+// BrokenIn returns the breaches in copies of the ledger that no operator has accepted. users is the number of
+// partitions with users.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

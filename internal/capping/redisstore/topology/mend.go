@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// mendBroken creates the lost sentinel keys and marks of partitions whose open breach explains the
-// loss, and keeps the remaining records. A partition with any other loss stays in quarantine. found
-// holds the promises of masters by address.
+// mendBroken creates lost sentinel keys and marks again, for partitions whose open breach explains the loss. The other
+// records of these partitions stay. A partition with any other loss stays in quarantine. found holds for each master,
+// by address, what INFO says about its promises.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -26,7 +26,7 @@ func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) err
 	return nil
 }
 
-// Broken reports whether a breach of the partition is open.
+// Broken reports whether the partition has an open breach.
 func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
 
 // AllBroken returns the partitions with an open breach.
@@ -51,7 +51,7 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 	if len(look.Accept) == 0 {
 		return nil
 	}
-	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all: this check also sets the belief
+	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all partitions: this check also sets the belief
 		if s.good() {
 			delete(look.Accept, s.partition)
 		}
@@ -64,8 +64,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys of some partitions could not be read")
 
-// explained returns the partitions whose loss is explained by their open breach. now is the node's
-// present state.
+// explained returns the partitions whose open breach explains the loss of their sentinel key or mark. now is what INFO
+// says about the node's promises at present.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -80,16 +80,16 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 			lost[s.partition] = true
 		}
 	}
-	// An emptied server has no partition left, and neither has a server that dropped all
-	// transactions on loading.
+	// An emptied server has no partition left. The same is true of a server that dropped all transactions while it
+	// loaded its data.
 	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
 		return nil
 	}
 	return lost
 }
 
-// explains reports whether the breach can cause the given outcome of a sentinel check. evicted says
-// that the server has evicted keys, whatever the cause of the breach.
+// explains reports whether the breach can cause the given outcome of a sentinel check. evicted says that the server has
+// evicted keys, even if the breach has another cause.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":
@@ -109,7 +109,7 @@ func (n *Node) flushed(ctx context.Context) bool {
 		strings.Contains(stats, "cmdstat_flushall:") || strings.Contains(stats, "cmdstat_flushdb:")
 }
 
-// evictedSince returns how many keys the run has evicted since the last acceptance.
+// evictedSince returns the number of keys that the run of the server has evicted since the last acceptance.
 func (l *ledger) evictedSince(p promise) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

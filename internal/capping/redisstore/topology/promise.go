@@ -15,25 +15,24 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// standing is the result of the last check of a master for evictions and a missing append-only
-// file.
+// standing is the result of the last check of a master for evicted keys and for a missing append-only file.
 type standing struct {
-	run     string // run id of the server; it changes with each start
-	evicted int64  // value of evicted_keys that the store has counted; -1: the server hides it
+	run     string // run id of the server, which changes with each start
+	evicted int64  // value of evicted_keys up to which evictions are known; -1: the server hides the value
 	bar     *Bar   // the quarantine for a promise that is broken now; nil: none
 }
 
-// promise holds the INFO fields that reveal a possible loss of logs: evictions, the eviction policy
-// and the append-only file.
+// promise holds the INFO fields that reveal a possible loss of users' logs: evicted keys, the eviction policy and the
+// append-only file.
 type promise struct {
 	run      string
-	evicted  int64  // -1: hidden by the server
+	evicted  int64  // -1: the server hides the value
 	evicting string // the maxmemory-policy, if it evicts keys
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf parses INFO. A field that the server hides counts as harmless, and start-up warns of
-// the field.
+// promiseOf parses the reply of INFO. A field that the server hides counts as harmless. The start warns of the hidden
+// field.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -51,16 +50,16 @@ func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	return p
 }
 
-// withoutFile reports whether a server lacks the append-only file that the store requires. If sends
-// need no replicas, a run that never had the file counts as configured without it. The caller holds
-// the ledger's lock.
+// withoutFile reports whether a server lacks the append-only file that the store requires. If sends need no replicas, a
+// run of a server that never had the file counts as configured without it. The caller of withoutFile holds the ledger's
+// lock.
 func (t *Topology) withoutFile(p promise) bool {
 	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge checks a master for evictions and a missing append-only file, and puts the master's
-// partitions into quarantine for either of them.
+// judge checks a master for evicted keys and for a missing append-only file. For either fault, judge puts the master's
+// partitions into quarantine.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -78,9 +77,9 @@ func (n *Node) judge(facts Facts) {
 	n.standing.Store(s)
 }
 
-// baseline returns the value of evicted_keys up to which the evictions of a run are known or
-// accepted. An unknown run starts at 0. In a new ledger the present value is the baseline, because
-// earlier evictions removed no keys of the store.
+// baseline returns the value of evicted_keys up to which the evictions of a run are known or accepted. The baseline of
+// an unknown run is 0. In a new ledger, the baseline is the present value, because earlier evictions removed no keys of
+// the store.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -91,22 +90,22 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 		return p.evicted
 	case !known && !l.old:
 		r.Evicted = p.evicted
-	case p.evicted == 0: // a new run, or CONFIG RESETSTAT was called
+	case p.evicted == 0: // a new run, or somebody ran CONFIG RESETSTAT
 		r.Evicted = 0
 	}
 	before := l.runs[p.run]
 	if !known || before.Evicted != r.Evicted || now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
 		r.Node, r.At = addr, max(now.UnixMilli(), before.At+1)
 	}
-	// All instances add up AppendOnly, so it needs no later time: a later time would replace the evictions that
-	// another instance has just accepted.
+	// Instances only ever set AppendOnly to true, so AppendOnly needs no later time. A later time would undo the
+	// acceptance of evictions by another instance.
 	r.AppendOnly = on || before.AppendOnly
 	l.runs[p.run] = r
 	return r.Evicted
 }
 
-// breach returns the cause and the text of a broken promise, or "" for none. known is the baseline
-// of evicted_keys; withoutFile says that the append-only file is off.
+// breach returns the cause and the text of a broken promise, or "" if no promise is broken. known is the baseline of
+// evicted_keys; withoutFile says that the append-only file is missing.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -123,12 +122,12 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken opens the breach for all partitions of the node, and returns the quarantine for
-// commands to the node. A partition with an open breach keeps its cause and its start time.
+// markBroken opens the breach for all partitions of the node, and returns the quarantine for commands to the node. A
+// partition that already has an open breach keeps the start time and, in most cases, the cause of that breach.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
-	news := 0 // partitions with news for operators
+	news := 0 // partitions whose change matters to operators
 	t.ledger.mu.Lock()
 	for p := range t.routes {
 		if t.Route(p) == n && t.ledger.mark(p, fresh) {
@@ -144,9 +143,9 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// mark opens a breach of the partition; the caller holds the ledger's lock. If a breach is already
-// open, mark adds the evicted keys and records the eviction policy. news reports a change that
-// matters to operators beyond a higher number.
+// mark opens a breach of the partition. The caller of mark holds the ledger's lock. If the partition already has an
+// open breach, mark raises its number of evicted keys, and records an eviction policy as the cause of evictions. news
+// reports a change that matters to operators, unlike a mere increase of a known number.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -169,15 +168,16 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 	return why || before.Reason != Evicted && before.Evicted == 0
 }
 
-// showBroken updates the quarantines from the ledger. The caller holds the ledger's lock.
+// showBroken updates the quarantines of all partitions from the ledger. The caller of showBroken holds the ledger's
+// lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
 	}
 }
 
-// Examined returns the reason to send the node no command, or nil. Examined first checks a node that was not checked
-// yet, such as a new master, for evictions and a missing append-only file.
+// Examined returns the reason why no command may be sent to the node, or nil. If the node was not checked yet, for
+// example a new master, Examined first checks it for evicted keys and for a missing append-only file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -188,7 +188,7 @@ func (n *Node) Examined(ctx context.Context) error {
 	}
 	s := n.standing.Load()
 	switch {
-	case s == nil: // the node was listed as a replica in the meantime
+	case s == nil: // a refresh has meanwhile found that the node is a replica
 		return errNotExamined
 	case s.bar != nil:
 		return s.bar
@@ -196,29 +196,29 @@ func (n *Node) Examined(ctx context.Context) error {
 	return nil
 }
 
-// restarted reports whether the latest connection leads to another run of the server.
+// restarted reports whether the latest connection is to another run of the server than the given run.
 func (n *Node) restarted(run string) bool {
 	process := n.process.Load()
 	return process != nil && *process != "" && *process != run && run != n.addr
 }
 
 const (
-	// evictionUsers is the number of users from which a pipeline always asks for evicted keys. The
-	// question takes about 3 µs of the server's time, and the answer has 1.3 kB.
+	// evictionUsers is the number of users from which a pipeline always reads evicted_keys. The command takes about 3
+	// µs of the server's time, and its reply has 1.3 kB.
 	evictionUsers = 128
-	// evictionEvery is the interval at which pipelines with fewer users ask for evicted keys.
+	// evictionEvery is the interval at which pipelines with fewer users read evicted_keys.
 	evictionEvery = 10 * time.Millisecond
 )
 
 // evictedQuestion is the command in a pipeline that reads evicted_keys.
 type evictedQuestion struct {
 	info  *redis.StringCmd
-	asked int64 // time of the question in µs
+	asked int64 // time of the command in µs
 }
 
-// AskEvicted adds a read of evicted_keys to the end of a pipeline for the given number of users, so that evictions
-// before any command are noticed. AskEvicted returns nil when an answer is recent enough. A question without its answer
-// yet does not count as recent.
+// AskEvicted adds a read of evicted_keys to the end of a pipeline with the given number of users. The store thereby
+// notices evictions that happened before a command of the pipeline. AskEvicted returns nil if the latest reply is
+// recent enough. A read without a reply yet does not count as recent.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -241,7 +241,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	case asked.info.Err() != nil:
 		return fmt.Errorf("read the number of evicted keys: %w", asked.info.Err())
 	case s == nil:
-		return errNotExamined // the node was listed as a replica in the meantime
+		return errNotExamined // a refresh has meanwhile found that the node is a replica
 	}
 	evicted, ok := evictedOf(asked.info.Val())
 	if !ok || evicted == 0 || evicted == s.evicted {
@@ -253,7 +253,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	known, counted := l.runs[s.run]
 	accepted := counted && known.Evicted == evicted
 	l.mu.Unlock()
-	if accepted { // the next check sees the acceptance too
+	if accepted { // the next check takes the acceptance into account
 		n.top.RefreshSoon()
 		return errNotExamined
 	}
@@ -287,8 +287,8 @@ func evictedOf(info string) (int64, bool) {
 // BrokenPromises returns the breaches that no operator has accepted.
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
-// AcceptedPromises returns the accepted breaches that limits can still see, because they were accepted within the
-// retention. A retention of 0 means all.
+// AcceptedPromises returns the accepted breaches that can still affect decisions, because operators accepted them
+// within the retention. If retention is 0, AcceptedPromises returns all accepted breaches.
 func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	now := time.Now()
 	return t.ledger.broken(func(b *Breach) bool {
@@ -296,16 +296,16 @@ func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	})
 }
 
-// ledgerKey returns the Redis key of a partition's copy of the ledger.
+// ledgerKey returns the Redis key of the partition's copy of the ledger.
 func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 
 // LedgerKey returns the Redis key of a copy of the ledger. prefix is the prefix of the partition's
 // keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
-// KeepLedger merges the ledger with its copies in the store and writes the missing entries back.
-// The copies expire after life; accepted breaches are removed long after retention. KeepLedger returns
-// how many copies equal the ledger afterwards.
+// KeepLedger merges the ledger with its copies in Redis, and writes missing entries to the copies. The copies expire
+// after the duration life. Accepted breaches are removed long after the retention. KeepLedger returns the number of
+// copies that then equal the ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -334,8 +334,7 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns every readable copy of the ledger by partition. all reports whether every copy
-// was readable.
+// readLedger returns every readable copy of the ledger, by partition. all reports whether every copy was readable.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -368,7 +367,7 @@ func (t *Topology) askLedger(ctx context.Context, p int) (map[string]string, err
 	return copied, nil
 }
 
-// writeLedger updates one copy to equal the ledger.
+// writeLedger makes one copy of the ledger equal to the given fields.
 func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[string]string, life time.Duration) error {
 	n := t.Route(p)
 	if n == nil {
@@ -400,7 +399,7 @@ func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[st
 	return nil
 }
 
-// BeginLedger empties the ledger, after the store was created without any records.
+// BeginLedger empties the ledger, because the store was created without any records.
 func (t *Topology) BeginLedger() {
 	l := t.ledger
 	l.mu.Lock()
@@ -411,9 +410,8 @@ func (t *Topology) BeginLedger() {
 	t.showBroken()
 }
 
-// LookAtPromises checks all nodes, including replicas, for evictions and a missing append-only
-// file. A master with either of them goes into quarantine. The error names the masters that did not
-// answer.
+// LookAtPromises checks all nodes, including replicas, for evicted keys and for a missing append-only file. The
+// partitions of a master with either fault are put into quarantine. The error names the masters that did not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -443,8 +441,8 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// EvictedBefore returns the servers that had evicted keys before the ledger began, with the number
-// of keys. The map is empty for an older ledger.
+// EvictedBefore returns the servers that had evicted keys before the ledger was created, with the number of keys. If
+// the ledger is older than this start, the map is empty.
 func (t *Topology) EvictedBefore() map[string]int64 {
 	l := t.ledger
 	l.mu.Lock()
@@ -465,17 +463,17 @@ func (t *Topology) noteRun(n *Node, facts Facts) {
 	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
 }
 
-// AcceptError is the reason why an operator cannot accept breaches: a server still evicts keys,
-// lacks its append-only file or does not answer.
+// AcceptError says why an operator cannot accept a loss now: a server still evicts keys, lacks its append-only file or
+// does not answer.
 type AcceptError struct{ Err error }
 
-// Error returns the text of the reason.
+// Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept accepts every open breach for the reason why, and returns the accepted breaches. Accept fails while a server
-// with an open breach evicts keys, lacks the append-only file or does not answer. Accept first creates the lost
-// sentinel keys. mend has to restore other lost records of the store, and keep has to store the acceptance; if either
-// fails, nothing is accepted.
+// Accept accepts every open breach, stores the operator's reason why, and returns the accepted breaches. Accept returns
+// an error while a server with an open breach evicts keys, lacks the append-only file or does not answer. Before Accept
+// accepts a breach, it creates the lost sentinel keys. The function mend must restore other lost records of the store,
+// and the function keep must store the acceptance. If either returns an error, no breach is accepted.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",
@@ -510,11 +508,11 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 		l.mu.Unlock()
 		return nil, err
 	}
-	_ = t.LookAtPromises(ctx) // if it fails, the next refresh ends the quarantine
+	_ = t.LookAtPromises(ctx) // if this check fails, the next refresh ends the quarantine
 	return accepted, nil
 }
 
-// acceptable returns the INFO fields of all masters, or an error while one of them evicts keys,
+// acceptable returns what INFO of all masters says about promises. acceptable returns an error if a master evicts keys,
 // lacks the append-only file or does not answer.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
