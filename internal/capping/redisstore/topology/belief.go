@@ -6,16 +6,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// belief records that the sentinel keys of partitions were checked on a node, in one run of the
-// server and after the node took over the partitions.
+// belief says that the sentinel keys of some partitions were checked on a node. The check was made in the given run of
+// the server, after the node had taken over the partitions.
 type belief struct {
 	node *Node
 	run  *string
 }
 
-// Believe returns the belief for a command to the given partitions on the node. Believe returns an error when the
-// server has restarted or has become the partitions' master since the last check of their sentinel keys, and starts
-// such a check. Partitions that the node is only importing need no check.
+// Believe returns the belief under which the node may run a command for the given partitions. Believe returns an error
+// if the server has restarted or has become the partitions' master since the last check of their sentinel keys. In that
+// case Believe also starts such a check. Partitions whose hash slot the node is still importing need no check.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil
@@ -30,8 +30,8 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason to reject a pipeline's replies, or nil. The server may have restarted
-// before it ran the pipeline.
+// Judge returns the reason to reject a pipeline's replies, or nil. Judge rejects the replies if the server may have
+// restarted before the pipeline ran.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -40,7 +40,7 @@ func (b belief) Judge() error {
 	return errUnseen{}
 }
 
-// forgetLooks discards the sentinel checks on a node that no longer holds partitions.
+// forgetLooks discards the checks of sentinel keys on a node that no longer holds partitions.
 func (n *Node) forgetLooks() {
 	for p := range n.top.looked {
 		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n {
@@ -49,8 +49,8 @@ func (n *Node) forgetLooks() {
 	}
 }
 
-// noteProcess stores the server's run id on a new connection. A server that hides its run id may
-// have restarted before each connection.
+// noteProcess stores the server's run id, which a new connection has read. If a server hides its run id, every new
+// connection counts as a restart of the server.
 func (n *Node) noteProcess(run string) {
 	for {
 		known := n.process.Load()
@@ -76,12 +76,12 @@ func (n *Node) doubt() {
 	})
 }
 
-// errUnseen reports that a server has restarted and its sentinel keys were not checked since.
+// errUnseen reports that a server has restarted and that its sentinel keys have not been checked since then.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {
 	return "the server has started, and its sentinel keys have not been checked yet"
 }
 
-// Remedy returns a retry, because a check of the sentinel keys takes milliseconds.
+// Remedy returns a remedy with a retry, because a check of the sentinel keys takes milliseconds.
 func (errUnseen) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Down, Unknown: true} }

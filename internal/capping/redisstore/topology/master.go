@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// history is the replication history of a server outside a cluster. A server and its replicas share
-// a history id, and a promoted replica remembers the previous id.
+// history is what a server outside a cluster reports about its replication. A server and its replicas share a history
+// id. A promoted replica gets a new id and also reports the former id.
 type history struct {
 	node       *Node
 	role       string
 	id, former string
-	follows    string // address of a replica's master
+	follows    string // address of the master of a replica
 	err        error
 }
 
@@ -32,7 +32,7 @@ func (n *Node) history(ctx context.Context) history {
 	return h
 }
 
-// noMaster returns the reason why the server cannot be used as the master.
+// noMaster returns an error that says why the server cannot be used as the master.
 func (h *history) noMaster() error {
 	if h.follows == "" {
 		return fmt.Errorf("node %s: must be a master", h.node.addr)
@@ -41,8 +41,7 @@ func (h *history) noMaster() error {
 		"use the address of the master in addrs, not a read-only endpoint", h.node.addr, h.follows)
 }
 
-// refreshServers finds the master among servers outside a cluster, or the master that Sentinel
-// names.
+// refreshServers finds the master among servers outside a cluster, or uses the master that Sentinel names.
 func (t *Topology) refreshServers(ctx context.Context) error {
 	told := t.histories(ctx)
 	chosen, err := t.elect(told)
@@ -64,10 +63,9 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 	return err
 }
 
-// noteHeirs records which servers have replicated all data of the master. A second master beside it
-// has diverged and lacks all sends from now on. The answers of two servers may be far apart in
-// time, so noteHeirs asks the first master once more to prove that both were masters at the same
-// time.
+// noteHeirs records which servers have replicated all data of the master. A second master beside the current master has
+// diverged, and lacks all sends from now on. The replies of two servers may be far apart in time. noteHeirs therefore
+// asks the current master once more, to prove that both were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {
@@ -103,9 +101,9 @@ func (t *Topology) histories(ctx context.Context) []history {
 	return told
 }
 
-// elect returns the master to use. The current master stays while it reports the role of a master.
-// Another server takes over only with the same history, because it would otherwise start without
-// the recorded sends. An error together with a master is about another server.
+// elect returns the server to use as the master. The current master stays the master while it reports the role of a
+// master. Another server takes over only with the same replication history, because it would otherwise start without
+// the recorded sends. If elect returns a master and an error, the error is about another server.
 func (t *Topology) elect(told []history) (*history, error) {
 	var faults, rivals []error
 	var chosen *history
@@ -121,7 +119,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 				rivals = append(rivals, rival(chosen))
 			}
 			chosen = h
-		// Two names lead to one server here: a promoted server would have a new id.
+		// Here, two names lead to one server: a promoted server would have a new id.
 		case chosen != nil && h.id != "" && h.id == chosen.id:
 		default:
 			rivals = append(rivals, rival(h))
@@ -136,8 +134,8 @@ func (t *Topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// inherits reports whether the master has all data of the current one: it was the current one's
-// replica before its promotion, or the current one now replicates from it.
+// inherits reports whether the server h has all data of the current master. This is so if h was a replica of the
+// current master before its promotion, or if the current master now replicates from h.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true

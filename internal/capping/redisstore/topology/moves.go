@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// importing is a slot that a node takes over from another node, key by key. During the move, the
-// other node redirects callers for the keys that have moved. If the other node fails, its promoted
-// replica does not know of the move, because Redis does not replicate it. The promoted replica then
-// treats the moved users as users without sends, and the slot is torn.
+// importing is a hash slot that a node takes over from another node, key by key. During the move of a hash slot, the
+// old node redirects callers for keys that have moved. If the old node fails during the move, its promoted replica does
+// not know of the move, because Redis does not replicate this state. The promoted replica then treats users with moved
+// keys as users without sends. Such a slot is called torn.
 type importing struct {
 	slot int
-	from string // id of the other node
+	from string // id of the node that had the slot
 }
 
-// move is a slot's move from one node to another; both are node ids.
+// move is the move of a hash slot from one node to another. from and to are ids of nodes.
 type move struct{ from, to string }
 
-// Moving reports whether the partition's slot was moving at the last refresh.
+// Moving reports whether the partition's hash slot was moving at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar returns the quarantine of a partition whose slot is torn, or nil. A slot is torn if its owner is another node
-// than the two nodes with the slot's keys.
+// tornBar returns the quarantine of a partition whose hash slot is torn, or nil. A slot is torn if its owner is a third
+// node, and not one of the two nodes that have the slot's keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -45,7 +45,7 @@ var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed wh
 	"its successor does not know the moved keys",
 	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
-// gossip is a node's report in CLUSTER NODES, apart from its replicas.
+// gossip is what a node reports in CLUSTER NODES about other nodes and moving hash slots.
 type gossip struct {
 	self    string
 	imports []importing
@@ -73,8 +73,8 @@ func gossipOf(text, asked string) (g gossip) {
 	return g
 }
 
-// importsOf parses the slots of a node in CLUSTER NODES: "0-99" or "7" for owned slots, and
-// "[93-<-id]" for an importing slot.
+// importsOf parses the slots of a node in CLUSTER NODES: "0-99" or "7" for owned slots, and "[93-<-id]" for a slot that
+// the node is importing.
 func importsOf(slots []string) (imports []importing) {
 	for _, text := range slots {
 		number, from, found := strings.Cut(strings.Trim(text, "[]"), "-<-")
@@ -85,15 +85,15 @@ func importsOf(slots []string) (imports []importing) {
 	return imports
 }
 
-// noteGossip stores the node's report on moving slots.
+// noteGossip stores the node's reply to CLUSTER NODES.
 func (n *Node) noteGossip(text string) {
 	g := gossipOf(text, n.addr)
 	n.id.Store(&g.self)
 	n.told.Store(&g)
 }
 
-// followMoves learns which slots are moving, from the reports of all masters and of nodes without
-// slots. For a node that does not answer, its last report counts while other nodes still list it.
+// followMoves finds out which hash slots are moving, from the reports of all masters and of nodes without slots. If a
+// node does not answer, its last report counts while other nodes still list the node.
 func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	if !t.cluster {
 		return
@@ -120,7 +120,7 @@ func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	}
 }
 
-// askIdle asks the masters without slots that other nodes list.
+// askIdle reads CLUSTER NODES from the masters without slots that other nodes list.
 func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	idle := map[string]bool{}
 	for _, n := range masters {
@@ -147,7 +147,8 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// torn returns the torn slots. The owner of a torn slot is another node than the two nodes with the slot's keys.
+// torn returns the torn hash slots. The owner of a torn slot is a third node, and not one of the two nodes that have
+// the slot's keys.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {
@@ -157,7 +158,7 @@ func (t *Topology) torn() (slots []int) {
 	return slots
 }
 
-// logTorn logs the slots that became torn since the last refresh.
+// logTorn logs the torn hash slots when their number has changed since the last refresh.
 func (t *Topology) logTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {

@@ -11,9 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// point is the progress of a partition, as its mark shows it: the time when the partition was
-// created or started again with incomplete records, and the latest time since then. Both are in
-// milliseconds since 1970.
+// point is the progress of a partition, as its mark shows it. anew is the time when the partition was created, or
+// started again with incomplete records; at is the latest time since then. Both times are in milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -27,11 +26,11 @@ func later(p, q point) point {
 	return p
 }
 
-// settleAfter is the age from which the loss of a point proves a loss of records. A killed server
+// settleAfter is the age of a point from which the loss of the point proves a loss of records. A killed Redis server
 // may lose its last second, or three seconds with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points is the known progress of all partitions. It is safe for concurrent use.
+// points is the known progress of all partitions. A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
@@ -40,19 +39,19 @@ type points struct {
 // progress is the known progress of one partition.
 type progress struct {
 	settled point     // a partition behind this point has lost records
-	latest  point     // the point at the check at the time since
-	since   time.Time // zero: no check yet
-	on      belief    // the server and run of that check
+	latest  point     // the point at the latest check
+	since   time.Time // time of the latest check; zero: no check yet
+	on      belief    // the server and its run at the latest check
 }
 
-// settled returns the point that a partition with complete records never falls behind.
+// settled returns the point behind which a partition with complete records never falls.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.partitions[partition].settled
 }
 
-// told raises the settled point to one that another instance has stored.
+// told raises the settled point to a point that another instance has stored.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,9 +59,9 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// reached records the point of a sentinel check, which began at the given time on one run of a
-// server. As many replicas as a send needs have confirmed the point. If the server has restarted
-// since the previous check, the previous point may be lost and does not become settled.
+// reached records the point that a sentinel check has found. The check began at the given time, on one run of a server.
+// As many replicas as a send needs have confirmed this point. If the server has restarted since the previous check, the
+// previous point may be lost and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,9 +77,9 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf returns for each partition the other partition whose mark stores its point. The other
-// partition's slot is half of all slots away, and therefore on another master. -1 means that no
-// other partition exists.
+// keepersOf returns for each partition another partition, whose mark stores the point of the first partition. The hash
+// slots of the two partitions are half of all slots apart, and therefore on different masters. -1 means that there is
+// no other partition.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -108,9 +107,9 @@ func keptBy(keepers []int) [][]int {
 	return kept
 }
 
-// recall reads the points that marks store for other partitions, before the first sentinel check
-// changes any mark. Only these points survive a restart of every instance. A server that does not
-// answer returns its points at the first check that reaches it.
+// recall reads the points that marks store for other partitions. recall must run before the first sentinel check
+// changes a mark. Only the points in marks survive a restart of every instance. If a server does not answer, the first
+// sentinel check that reaches the server reads its points.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

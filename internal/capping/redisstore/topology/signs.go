@@ -15,14 +15,14 @@ import (
 //go:embed sign.lua
 var signSource string
 
-// Look holds the options for a check of the sentinel keys.
+// Look holds the options of a check of sentinel keys.
 type Look struct {
 	Make   bool          // create missing sentinel keys
-	Accept map[int]bool  // partitions that start again with incomplete records
-	Life   time.Duration // lifetime of a sentinel key
+	Accept map[int]bool  // partitions that continue with incomplete records
+	Life   time.Duration // TTL of a sentinel key
 }
 
-// mode returns the mode of sign.lua for the partition.
+// mode returns the mode with which sign.lua checks the partition.
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -33,7 +33,7 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// stepMark and the other constants are the steps of sign.lua.
+// stepMark, stepSign and stepCondemn are the steps of sign.lua.
 const (
 	stepMark    = 1
 	stepSign    = 2
@@ -46,13 +46,13 @@ type sign struct {
 	outcome   string
 	by        time.Duration
 	point     point
-	kept      map[int]point // points of other partitions
+	kept      map[int]point // points of other partitions, by partition
 }
 
-// good reports whether all records of the partition are present, as far as the check can tell.
+// good reports whether all records of the partition are present, as far as the check can find out.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// bar returns the quarantine for the partition, or nil.
+// bar returns the quarantine that follows from the reply, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -69,8 +69,8 @@ func (s *sign) bar() *Bar {
 	return nil
 }
 
-// LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records
-// into quarantine. all reports whether every sentinel key could be checked.
+// LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records into quarantine. all
+// reports whether every sentinel key could be checked.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -80,8 +80,9 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns returns how many partitions have a sentinel key, and how many were asked. CountSigns extends the lifetime
-// of the present keys to life; it creates no keys and starts no quarantine.
+// CountSigns returns the number of partitions that have a sentinel key, and the number of partitions whose server
+// replied. CountSigns extends the TTL of existing keys to the duration life. It creates no keys and puts no partition
+// into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -97,19 +98,20 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether a loss of the partition's present records would be noticed. The
-// partition's point has then been confirmed for a while, at a time no earlier than since.
+// Settled reports whether the store would notice a loss of the partition's present records. That is true if the
+// partition's settled point is no earlier than the time since.
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned sets whether all sentinel keys have been created. From then on, a missing key was lost.
+// SetSigned sets whether the sentinel keys of all partitions have been created. After that, a missing sentinel key
+// means that the key was lost.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
 // Signed reports whether the sentinel keys of all partitions have been created.
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// routed returns the partitions on each node.
+// routed returns for each node the partitions that it holds.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -120,7 +122,7 @@ func (t *Topology) routed() map[*Node][]int {
 	return partitions
 }
 
-// partitions returns the partitions on the node.
+// partitions returns the partitions that the node holds.
 func (n *Node) partitions() (held []int) {
 	for p := range n.top.routes {
 		if n.top.Route(p) == n {
@@ -130,7 +132,7 @@ func (n *Node) partitions() (held []int) {
 	return held
 }
 
-// askSigns checks the sentinel keys on every node that answers.
+// askSigns checks the sentinel keys on every node, and returns the replies.
 func (t *Topology) askSigns(
 	ctx context.Context, look *Look, ask func(*Node, context.Context, []int, *Look) []sign,
 ) []sign {
@@ -151,9 +153,8 @@ func (t *Topology) askSigns(
 	return all
 }
 
-// lookAtSigns checks the sentinel keys of partitions on the node, and puts partitions with lost
-// records into quarantine. Replies of the node for these partitions then count until the node
-// restarts.
+// lookAtSigns checks the sentinel keys of partitions on the node, and puts partitions with lost records into
+// quarantine. After the check, the node's replies for these partitions count until the node restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
@@ -174,9 +175,9 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// condemn records a loss in partitions on a server that has restarted since their last check, if
-// its user "default" lacks rights. The marks alone reveal only the loss of records from before such
-// a check and after the last rewrite of the append-only file.
+// condemn records a loss in partitions whose server has restarted since their last check, if the server's user
+// "default" lacks rights. The marks alone do not reveal every such loss. They show only a loss of records from before
+// such a check and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -184,7 +185,7 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	}
 	lacking, err := n.top.rules.Loads(ctx, n.client)
 	if fault.IsAuth(err) {
-		return nil // the rights are unknown
+		return nil // the rights are not known
 	}
 	if err != nil || len(lacking) == 0 {
 		return err
@@ -199,8 +200,8 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns the partitions that were checked in another run of the server. lookedAtBefore leaves out
-// partitions that an operator starts again with incomplete records.
+// lookedAtBefore returns the partitions whose last check was in another run of the server. lookedAtBefore leaves out
+// partitions that an operator lets continue with incomplete records.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -215,7 +216,7 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	return before
 }
 
-// judge starts or ends the partition's quarantine according to its sentinel key.
+// judge starts or ends the quarantine of a partition according to the reply of sign.lua.
 func (t *Topology) judge(s *sign) {
 	next := s.bar()
 	before := t.bars[s.partition].Swap(next)
@@ -224,8 +225,8 @@ func (t *Topology) judge(s *sign) {
 	}
 }
 
-// askSigns runs both steps of sign.lua for the partitions and records their progress. seen returns
-// the partitions for which the node replied or which are moving to another node.
+// askSigns runs both steps of sign.lua for the partitions, and records the points of the partitions. seen lists the
+// partitions for which the node replied, and those whose slot is moving to another node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -260,8 +261,7 @@ func leaving(err error) bool {
 	return false
 }
 
-// remember records the progress of the partition, and the progress of other partitions from its
-// mark.
+// remember records the point of the partition, and the points of other partitions that its mark stores.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -273,12 +273,12 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is the time limit for replicas to confirm sentinel keys. A timeout delays only the
-// check.
+// confirmSigns is the time limit for replicas to confirm sentinel keys. If replicas need longer, only the check is
+// delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions. confirmed reports whether as many
-// replicas as a send needs have confirmed the keys. missing reports that the node lacks the script.
+// runSigns runs both steps of sign.lua for the partitions in one pipeline. confirmed reports whether as many replicas
+// as a send needs have confirmed the sentinel keys and marks. missing reports that the node lacks the script.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {
@@ -292,8 +292,8 @@ func (n *Node) runSigns(
 	return replies, confirmed && confirmation.Judge() == nil, redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// askToConfirm adds a confirmation by replicas to the pipeline. askToConfirm returns false when too few replicas could
-// confirm.
+// askToConfirm adds a check to the pipeline that replicas have confirmed its writes. askToConfirm returns false if too
+// few replicas could confirm.
 func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
@@ -318,7 +318,7 @@ func (n *Node) addSign(ctx context.Context, pipe redis.Pipeliner, p, step int, l
 
 var signScript = redis.NewScript(signSource)
 
-// signOf parses a reply of sign.lua. signOf returns false for an error or any other reply.
+// signOf parses a reply of sign.lua. signOf returns false for an error or for a reply of another form.
 func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) < 4 || len(reply)%3 != 1 {
@@ -340,6 +340,6 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack is the tolerated clock difference between the servers of a shard. A larger difference
-// counts as a clock that was ahead.
+// clockSlack returns the tolerated clock difference between the servers of a shard. If the difference is larger, the
+// clock counts as ahead.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refreshAsks is the number of nodes that one refresh asks for their view.
+// refreshAsks is the number of nodes that one refresh asks for their view of the cluster.
 const refreshAsks = 5
 
 // view is one node's description of the cluster.
@@ -23,8 +23,8 @@ type view struct {
 	epoch   int64
 }
 
-// better reports whether v should replace the view than. A view of a working cluster wins, and then the
-// newer view, because a node that was cut off keeps an old view.
+// better reports whether the view v should replace the view than. A view of a working cluster wins over a view of a
+// failed one. Otherwise the newer view wins, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -32,8 +32,8 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// of reports whether the view describes the cluster with the given members. Nodes join and leave,
-// but two successive views of one cluster always share a node.
+// of reports whether the view describes the cluster that has the given members. Nodes join and leave a cluster, but two
+// successive views of one cluster always share a node.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -43,7 +43,7 @@ func (v *view) of(members map[string]bool) bool {
 	return len(members) == 0
 }
 
-// stranger returns the reason why the view does not describe our cluster.
+// stranger returns an error that says why the view does not describe our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s: reports no node that serves slots", v.from.addr)
@@ -81,8 +81,8 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// confusion returns an error when several masters share the address that the node lists for them.
-// Such an address cannot say which master holds a slot.
+// confusion returns an error if the node lists several masters with the same address. Such an address does not identify
+// the master that holds a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
 	for _, part := range ranges {
@@ -109,7 +109,7 @@ func (t *Topology) refreshCluster(ctx context.Context) error {
 	return nil
 }
 
-// adopt replaces the routes with those of the view.
+// adopt replaces the routes by the routes of the view.
 func (t *Topology) adopt(best *view) {
 	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
@@ -139,7 +139,7 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// survey asks several nodes for their view and returns the best view of our cluster. survey waits for the answers of
+// survey asks several nodes for their view, and returns the best view of our cluster. survey waits for the replies of
 // more than half of the nodes.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
@@ -175,8 +175,8 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the view describes our cluster, and returns the reason if it does not. A
-// node without a view raises no alarm: it has left the cluster, or has not joined yet.
+// noteView records whether the view describes our cluster. noteView returns an error if the view does not. A node whose
+// view has no members raises no alarm, because the node has left the cluster or has not joined yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -205,18 +205,18 @@ func (t *Topology) sample() []*Node {
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// slotRange is a range of slots from start to end and the nodes that serve it, the master first.
+// slotRange is a range of hash slots from start to end, and the nodes that serve it, the master first.
 type slotRange struct {
 	start, end int
 	members    []member
 }
 
-// member is a node in the reply of CLUSTER SLOTS. An address without a host belongs to the host
-// that was asked.
+// member is a node in the reply of CLUSTER SLOTS. If the address has no host, it means the host of the server that
+// replied.
 type member struct{ addr, id string }
 
-// slotsCommand adds CLUSTER SLOTS to the pipeline as a raw command. The library's own command
-// mistakes an unknown host, which is null, for the end of the reply.
+// slotsCommand adds CLUSTER SLOTS to the pipeline as a raw command. The library's own command misreads an unknown host,
+// which is null, as the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)
@@ -248,9 +248,9 @@ func parseSlots(reply []any) ([]slotRange, error) {
 	return ranges, nil
 }
 
-// parseMember parses one node of CLUSTER SLOTS: host, port, id (since Redis 4) and further
-// addresses (since Redis 7). Servers behind one endpoint report a null or empty host. A node whose
-// name was not announced has the host "?", and its address is among the further addresses.
+// parseMember parses one node in the reply of CLUSTER SLOTS: host, port, id (since Redis 4) and further addresses
+// (since Redis 7). Servers behind one endpoint report a null or empty host. If the name of a node was not announced,
+// its host is "?", and its address is among the further addresses.
 func parseMember(described any) (member, error) {
 	fields, _ := described.([]any)
 	if len(fields) < 2 {
@@ -275,10 +275,10 @@ func parseMember(described any) (member, error) {
 	return m, nil
 }
 
-// unknownHost is the host that a server reports when it does not know the host.
+// unknownHost is the host in replies of a server that does not know its own host name.
 const unknownHost = "?"
 
-// otherAddress returns the value of a name in a flat list of names and values.
+// otherAddress returns the value that follows the name in a flat list of names and values.
 func otherAddress(list any, name string) string {
 	pairs, _ := list.([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {
