@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// certificatesEvery is the interval for reading every server's certificate. An open connection
-// outlives an expired certificate, so the next connection after a restart or a network failure
-// would be the first to fail.
+// certificatesEvery is the interval at which the store reads every server's TLS certificate. Open connections stay open
+// when a certificate expires. Without the check, the first failure would be a new connection after a restart or a
+// network failure.
 const certificatesEvery = 30 * time.Second
 
 // watchCertificates reads the certificate of every server at regular intervals.
@@ -37,8 +37,7 @@ func (t *Topology) watchCertificates(ctx context.Context) {
 	}
 }
 
-// lookAtCertificates reads the certificates of all nodes and of other connected servers, such as
-// Sentinels.
+// lookAtCertificates reads the TLS certificates of all nodes, and of other servers with connections, such as Sentinels.
 func (t *Topology) lookAtCertificates(ctx context.Context) {
 	addrs := slices.Collect(maps.Keys(t.Certificates()))
 	for _, n := range t.Nodes() {
@@ -53,15 +52,14 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 	asked.Wait()
 }
 
-// Certificates returns the certificates that servers recently presented, by address. Without TLS
-// the map is empty.
+// Certificates returns the TLS certificates that servers recently presented, by address. Without TLS the map is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
-// certificateSoon is the remaining lifetime below which a certificate causes a warning. The alert
-// CapperRedisCertificateExpiresSoon uses the same limit.
+// certificateSoon is the remaining lifetime of a TLS certificate below which the store warns. The alert
+// CapperRedisCertificateExpiresSoon uses the same time.
 const certificateSoon = 7 * 24 * time.Hour
 
-// certificateWarnings returns a warning for each server whose certificate new connections reject
+// certificateWarnings returns warnings by server address: for each server whose TLS certificate new connections reject
 // now or will reject soon.
 func (t *Topology) certificateWarnings() map[string]string {
 	warnings := map[string]string{}

@@ -18,31 +18,31 @@ type Options struct {
 	// Addrs are the host:port addresses of the nodes, or of the Sentinels when SentinelMaster is
 	// set.
 	Addrs          []string
-	SentinelMaster string // the master's name in Sentinel; "": no Sentinel
+	SentinelMaster string // the name by which Sentinel knows the master; "": no Sentinel
 	Username       string
 	Password       string
 	TLS            *tls.Config // nil: plain TCP
-	// Authorities returns the trusted certificate authorities for each new connection. Nil means
-	// the authorities in TLS.
+	// Authorities returns the trusted certificate authorities for each new connection. If Authorities is nil, the
+	// authorities in TLS apply.
 	Authorities func() (*x509.CertPool, error)
-	// Credentials returns the user and password for each new connection. Nil means Username and
-	// Password.
+	// Credentials returns the user and password for each new connection. If Credentials is nil, Username and Password
+	// apply.
 	Credentials func() (username, password string, err error)
 
-	// Shown records the certificates that servers present. Nil records nothing.
+	// Shown records the TLS certificates that servers present. If Shown is nil, certificates are not recorded.
 	Shown *Shown
 
-	// AttemptTimeout limits one attempt; four round trips to the server are added to the limit.
+	// AttemptTimeout limits one attempt. Four round trips to the server are added to this limit.
 	AttemptTimeout time.Duration
 	Connections    int // maximum number of connections to one server
 
-	// Dial replaces the default dialer; nil keeps the default.
+	// Dial replaces the default dialer. If Dial is nil, the default dialer is used.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is
-// set. Contexts limit each attempt, so that a distant server gets more time. The client calls
-// started with the server's run id on each new connection; started may be nil.
+// Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is set. The contexts of
+// calls limit each attempt, so that a distant server gets more time. On each new connection, the client calls started
+// with the server's run id; started may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
@@ -50,8 +50,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 			MasterName: o.SentinelMaster, SentinelAddrs: o.Addrs,
 			Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(),
 			Dialer: trips.dialThrough(o),
-			// A dial asks the Sentinels first, so the limit leaves time for a second Sentinel when
-			// the first is silent.
+			// A dial asks the Sentinels first, so the limit leaves time for a second Sentinel if the first does not
+			// answer.
 			DialTimeout: 4 * o.AttemptTimeout, ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 			PoolSize: o.Connections, OnConnect: askRun(started),
@@ -60,7 +60,7 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	return o.DirectClient(addr, trips, started)
 }
 
-// DirectClient returns a client of the server at addr and never asks a Sentinel.
+// DirectClient returns a client of the server at addr. This client never asks a Sentinel.
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
@@ -74,7 +74,7 @@ func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run 
 	})
 }
 
-// askRun returns a connection hook that reads the server's run id, a random number drawn at each
+// askRun returns a connection hook that reads the server's run id, a random number that a Redis server draws at each
 // start.
 func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	if started == nil {
@@ -86,7 +86,7 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 		if err != nil && !errors.As(err, &refused) {
 			return err
 		}
-		// The library also asks Sentinels over such connections; their run ids do not count.
+		// The library also connects to Sentinels in this way, and their run ids do not count.
 		if facts := ParseInfo(text); facts["redis_mode"] != "sentinel" {
 			started(facts["run_id"]) // "": the server hides its run id
 		}
@@ -105,9 +105,9 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return o.Credentials() }
 }
 
-// Exec sends the commands of a pipeline; each command then holds its own error. Exec returns an
-// error only when the connection was refused, for example for a wrong password. No command was sent
-// then, and the library records no error in the commands.
+// Exec sends the commands of a pipeline; each command then holds its own error. Exec returns an error only if the
+// server refused the connection, for example for a wrong password. In that case no command was sent, and the library
+// stores no error in the commands.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {
@@ -118,8 +118,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary turns off the Redis library's own log. That log goes to standard error and repeats
-// the returned errors.
+// silenceLibrary turns off the Redis library's own log. The library writes that log to standard error, and it only
+// repeats errors that calls return.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

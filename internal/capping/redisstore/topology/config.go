@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Config is the configuration of a Topology. Every field is required unless Options makes it
-// optional.
+// Config is the configuration of a Topology. Every field is required, except the fields that Options makes optional.
 type Config struct {
 	Options
 
@@ -19,13 +18,13 @@ type Config struct {
 	CertificatesEvery time.Duration // interval for reading the servers' certificates; 0: 30 s
 
 	Namespace  string      // prefix of every key
-	HashFields int         // number of fields of the largest hash that has to stay compact
+	HashFields int         // number of fields of the largest hash that Redis must keep in its compact encoding
 	Partitions []Partition // by number; the caller assigns users to partitions
-	// UserPartitions is the number of partitions with users, counted from the first partition. 0
-	// means all.
+	// UserPartitions is the number of partitions that have users, counted from the first partition. 0 means that all
+	// partitions have users.
 	UserPartitions int
-	// LedgerCopies are the partitions that store a copy of the ledger of broken promises. They lie
-	// on several nodes.
+	// LedgerCopies lists the partitions that store a copy of the ledger of broken promises. These partitions are on
+	// several nodes.
 	LedgerCopies []int
 	Scripts      []string // sources of the scripts that every server should have loaded
 
@@ -33,26 +32,27 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Partition is a share of the keys within one hash slot.
+// Partition is a part of the keys that all are in one hash slot.
 type Partition struct {
 	Slot   int
-	Prefix string // prefix of the partition's keys: the namespace and a hash tag for the slot
+	Prefix string // prefix of the partition's keys: the namespace, and a hash tag for the slot
 }
 
-// signKey returns the partition's sentinel key. The dash sets it apart from the name of any bucket.
+// signKey returns the name of the partition's sentinel key. The dash distinguishes this name from the key of any bucket
+// of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
-// markKey returns the key of the partition's mark.
+// markKey returns the key of the partition's mark, a hash with the same time as the sentinel key.
 func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 
 // signKeys returns the two keys that sign.lua uses.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
-// trialKey returns an unused key for testing rights. The names of buckets never have capital
-// letters.
+// trialKey returns an unused key with which rights are tested. No bucket of users has this key, because the names of
+// buckets have no capital letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
-// rules returns the requirements that every server has to meet.
+// rules returns the requirements that every Redis server has to meet.
 func (c *Config) rules() *Rules {
 	return &Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
@@ -62,16 +62,14 @@ func (c *Config) rules() *Rules {
 	}
 }
 
-// Acks is the number of replicas that must confirm a send before a user is answered "allowed". The
-// zero value is Healthy.
+// Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks int
 
-// Healthy requires a confirmation from every replica that the cluster does not flag as failed, and
-// from one replica at least.
+// Healthy requires confirmation by every replica that the cluster does not flag as failed, and by at least one replica.
 const Healthy Acks = 0
 
-// FixedAcks requires confirmations from n replicas in any state. With 0, for servers without
-// replicas, an allowed send may be lost with the master.
+// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas: an
+// allowed send may then be lost with its master.
 func FixedAcks(n int) Acks { return Acks(n + 1) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.

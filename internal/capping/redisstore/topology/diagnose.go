@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// diagnoseTime is the time limit for each question of Diagnose.
+// diagnoseTime is the time limit for each connection that Diagnose makes.
 const diagnoseTime = time.Second
 
-// Diagnose returns a hint why the first address does not answer, or "" if it finds no cause. talks
-// reports whether the server speaks Redis as configured.
+// Diagnose returns a hint why the server at the first address does not answer, or "" if Diagnose finds no cause. talks
+// reports whether the server speaks Redis with the configured settings.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)
@@ -59,8 +59,8 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets reports whether the server at the address answers like Redis, or with secure like any TLS
-// server. An error means that no connection was possible.
+// greets reports whether the server at the address replies like Redis. With secure, it reports whether the server
+// replies like a TLS server. greets returns an error if no connection was possible.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

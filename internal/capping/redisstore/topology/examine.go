@@ -14,14 +14,14 @@ import (
 type Rules struct {
 	Namespace  string // prefix of every key
 	Username   string // user of the connections; "": the user "default"
-	HashFields int    // fields in the largest hash that has to stay compact
+	HashFields int    // number of fields of the largest hash that Redis must keep in its compact encoding
 
 	Unreplicated      bool // sends need no confirmation by a replica
-	CountedReplicas   bool // the store counts how many replicas must confirm
+	CountedReplicas   bool // the store itself counts how many replicas must confirm
 	WithoutAppendOnly bool // the append-only file may be off
 	ClockSkew         time.Duration
 	Clock             func() time.Time
-	ClockApart        bool // another component compares the clocks
+	ClockApart        bool // other code compares the clocks
 }
 
 // user returns the user name of the connections.
@@ -31,18 +31,18 @@ func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 type Findings struct {
 	Refusals []error
 	Warnings []string
-	Missed   []string // parts that could not be examined this time
+	Missed   []string // names of checks that could not be made this time
 }
 
 // Survey is the result of one examination of a server.
 type Survey struct {
-	Lacking error // the missing rights of the store's user, which end the examination; nil: none
+	Lacking error // the missing rights of the store's Redis user, because of which the examination ended; nil: none
 	Findings
 }
 
-// Survey examines a server: first the rights of the store's user, then the settings. Start-up,
-// every refresh and capper doctor call Survey, so that all three agree. An error means that the
-// server did not answer; the returned survey is then empty.
+// Survey examines a server: first the rights of the store's Redis user, then the settings. Start-up, later examinations
+// and capper doctor all call Survey, so that all three agree. Survey returns an error if the server did not answer. The
+// returned Survey is then empty.
 func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
 	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
 		return s, err
@@ -50,7 +50,7 @@ func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Su
 	return s, r.settings(ctx, client, &s.Findings, t.Who)
 }
 
-// Judged returns the findings of the survey. A missing right counts as a refusal.
+// Judged returns the findings of the examination. Missing rights become a refusal among these findings.
 func (s *Survey) Judged() Findings {
 	if s.Lacking != nil {
 		return Findings{Refusals: []error{s.Lacking}}
@@ -58,22 +58,22 @@ func (s *Survey) Judged() Findings {
 	return s.Findings
 }
 
-// Refuse adds a finding that breaks a promise.
+// Refuse adds a finding that breaks a promise of the store.
 func (f *Findings) Refuse(format string, args ...any) {
 	f.Refusals = append(f.Refusals, fmt.Errorf(format, args...))
 }
 
-// Warn adds a finding that costs memory or hides a value.
+// Warn adds a finding that breaks no promise, such as a setting that costs memory.
 func (f *Findings) Warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Miss adds a part that could not be examined this time.
+// Miss adds a check that could not be made this time.
 func (f *Findings) Miss(format string, args ...any) {
 	f.Missed = append(f.Missed, fmt.Sprintf(format, args...))
 }
 
-// All returns the warnings and the parts that could not be examined.
+// All returns the warnings, and the checks that could not be made.
 func (f *Findings) All() []string { return slices.Concat(f.Warnings, f.Missed) }
 
 // Add appends the findings of more.

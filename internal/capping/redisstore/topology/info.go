@@ -19,7 +19,7 @@ func ParseInfo(text string) Facts {
 	return f
 }
 
-// Number returns the numeric value of a name, or 0 without one.
+// Number returns the value with the name as a number, or 0 if it is missing or no number.
 func (f Facts) Number(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n

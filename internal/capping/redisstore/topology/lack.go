@@ -9,10 +9,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// lack is the reason why a master cannot decide its users, and the time since which refreshes have
-// found it. During a failover a shard lacks a replica or a master for a moment, and calls wait.
-// After the patience has passed, calls fail at once. The refresh detects within a second when the
-// shard is complete again.
+// lack says why a master cannot decide its users, and since when refreshes have found this. During a failover, a shard
+// lacks a replica or a master for a moment, and calls wait. When the duration patience is over, calls fail at once. A
+// refresh detects within a second when the shard is complete again.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -21,34 +20,33 @@ type lack struct {
 	patience time.Duration
 }
 
-// lackOf is the kind of part that a master lacks: replicas, confirmations, the master itself or an
-// answer.
+// lackOf says what a master lacks: replicas, confirmations by replicas, the master itself, or a reply to the check.
 type lackOf int
 
 const (
-	ofReplicas     lackOf = iota // the cluster flagged the replicas as failed, or there are none
-	ofConfirmation               // replicas are silent and not flagged as failed
+	ofReplicas     lackOf = iota // the cluster flagged the replicas as failed, or the master has none
+	ofConfirmation               // replicas do not confirm writes and are not flagged as failed
 	ofMaster                     // the master refuses connections
 	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
 )
 
-// missingPatience and the other durations limit how long calls wait for a missing part. A
-// replica that the cluster flagged as failed may return within moments. A silent replica is flagged, and a master is
-// replaced, after the cluster's node time-out, which is 15 s by default.
+// missingPatience and silentPatience limit how long calls wait for a missing replica or master. A replica that the
+// cluster flagged as failed may return within moments. The cluster flags a silent replica, and replaces a master, after
+// its node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second
 	silentLag       = 3 // seconds without a confirmation; a live replica confirms every second
 )
 
-// Error returns a description of the missing part, such as a replica.
+// Error returns a description of what the master lacks, such as a replica.
 func (l *lack) Error() string { return l.what }
 
-// Remedy returns a remedy without a retry or a refresh: the users stay undecided, and a refresh
-// runs every second anyway.
+// Remedy returns a remedy without a retry or a refresh. The users stay undecided, and a refresh runs every second
+// anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack records the missing part and since when it has been missing. Nil means that nothing is
+// noteLack stores what the master lacks, and since when the master has lacked it. A nil lack means that nothing is
 // missing.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
@@ -61,17 +59,17 @@ func (n *Node) noteLack(found *lack) {
 	n.lacks.Store(found)
 }
 
-// lastsLong reports whether calls should fail at once instead of waiting for the missing part.
+// lastsLong reports whether calls should fail at once and no longer wait for the missing replica or master.
 func (l *lack) lastsLong() bool { return l.of != ofAnswer && time.Since(l.since) >= l.patience }
 
-// degraded reports whether the last check found that the node cannot decide its users.
+// degraded reports whether the last check found that the master cannot decide its users.
 func (n *Node) degraded() bool {
 	l := n.lacks.Load()
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// Lack returns the reason to send the node no command, or nil. The reply would never come or would
-// not count. durable says that the command needs confirmations by replicas.
+// Lack returns the reason why no command should be sent to the node, or nil. If Lack returns a reason, a reply would
+// not come or would not count. durable says that the command needs confirmations by replicas.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -80,7 +78,7 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// unanswered returns the missing part for an error of the check itself.
+// unanswered returns the lack for an error of the check itself.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}
@@ -88,7 +86,7 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage returns the missing part when too few replicas can store a send, or nil.
+// shortage returns the lack if too few replicas can store a send, or nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

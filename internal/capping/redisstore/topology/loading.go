@@ -12,15 +12,15 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// loaded are the commands that an append-only file holds for the store's scripts. Since version 7,
-// Redis replays the file with the rights of the user "default". EXEC rejects a command that this
-// user may not run, and the server starts without that transaction.
+// loaded lists the commands that scripts of the store write to an append-only file. Since version 7, Redis loads the
+// file with the rights of the user "default". If this user may not run a command, EXEC rejects the command's
+// transaction, and the server starts without that transaction.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
 }
 
-// loading asks a server whether its user "default" may run every command in an append-only file.
+// loading asks a server whether its user "default" may run every command that scripts write to an append-only file.
 func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd {
 	var asked []*redis.Cmd
 	for _, write := range loaded {
@@ -30,8 +30,8 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 	return asked
 }
 
-// Loads reports whether the server may drop records when it restarts. lacking lists the rights that
-// its user "default" lacks; err says why the rights could not be read.
+// Loads reports whether the server may drop records when it restarts. lacking lists the commands that the user
+// "default" may not run. err says why its rights could not be read.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
@@ -44,7 +44,7 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads parses the answers: "OK", or a sentence about the missing right.
+// deniedLoads parses the replies: each is "OK", or a sentence about the missing right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
 		text, err := reply.Text()
@@ -62,8 +62,8 @@ func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	return lacking, nil
 }
 
-// dropsDenied reports whether the server checks rights while it loads an append-only file. Redis 6
-// and Valkey 9 check no rights then.
+// dropsDenied reports whether the server checks rights while it loads an append-only file. Redis 6 and Valkey 9 check
+// no rights at that time.
 func dropsDenied(facts Facts) bool {
 	if facts["aof_enabled"] == "0" && facts["loading"] != "1" { // aof_enabled is 0 while a server loads its data
 		return false
@@ -74,7 +74,7 @@ func dropsDenied(facts Facts) bool {
 	return major(facts["redis_version"]) != 6
 }
 
-// major returns the first number of a version, or 0 without one.
+// major returns the first number of a version text, or 0 if the text begins with no number.
 func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first)

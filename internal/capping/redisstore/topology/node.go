@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Node is one Redis server and its known state. It is safe for concurrent use.
+// Node is one Redis server, and what the store knows about it. A Node is safe for concurrent use.
 type Node struct {
 	addr    string
 	client  *redis.Client
@@ -23,30 +23,30 @@ type Node struct {
 	trips   RoundTrips
 	scripts atomic.Bool            // the scripts are loaded, as far as known
 	id      atomic.Pointer[string] // id in the cluster; nil: unknown
-	told    atomic.Pointer[gossip] // its last CLUSTER NODES; nil: not asked yet
+	told    atomic.Pointer[gossip] // the node's last CLUSTER NODES; nil: not asked yet
 	process atomic.Pointer[string] // run id of the server on the latest connection; nil: no connection yet
 	vetted  atomic.Int64           // when this master was last examined, in ms; 0: not since its promotion
 
-	looking sync.Mutex  // one check of the sentinel keys at a time
-	doubted atomic.Bool // a call found a new run or a new partition, and a check of the sentinel keys is under way
+	looking sync.Mutex  // held during a check of the sentinel keys
+	doubted atomic.Bool // a call found a new run or a new partition, and a check of the sentinel keys is in progress
 
-	// The refresher uses these fields, and Discover uses them before it.
-	breach string   // the promises that the settings break; "": none
+	// Only the goroutine that refreshes uses these fields. Discover uses them before that goroutine starts.
+	breach string   // the promises that the node's settings break; "": none
 	warned []string // further warnings about the node
-	missed []string // parts that neither start-up nor the latest examination could check
+	missed []string // checks that neither start-up nor the latest examination could make
 
-	count  atomic.Pointer[Count] // its replicas; nil: not counted, or the replicas have changed
+	count  atomic.Pointer[Count] // the node's replicas; nil: not counted, or the replicas have changed
 	alive  atomic.Int32          // number of working replicas
 	known  atomic.Int32          // number of all replicas
-	most   atomic.Int32          // highest number of replicas so far
+	most   atomic.Int32          // largest number of replicas so far
 	looked atomic.Int64          // when a pipeline last asked for ROLE, in µs
-	lacks  atomic.Pointer[lack]  // why the last check found the node's users undecided; nil: they can be decided
+	lacks  atomic.Pointer[lack]  // why the last check found the node's users undecided; nil: the users can be decided
 
-	standing atomic.Pointer[standing] // nil: not asked since it became a master
-	// evictionKnown is when a pipeline last learned that no more keys were evicted, in µs.
+	standing atomic.Pointer[standing] // nil: not checked since the node became a master
+	// evictionKnown is the time of the latest request by which a pipeline found no new evicted keys, in µs.
 	evictionKnown atomic.Int64
 
-	heirless atomic.Bool // it has replicas, and none of them may take over
+	heirless atomic.Bool // the node has replicas, and none of them may take over
 	nameless atomic.Bool // at the last examination, the store's user had no right to ask the node for its replicas
 }
 
@@ -56,14 +56,14 @@ func (t *Topology) newNode(addr string) *Node {
 	return n
 }
 
-// Addr returns the node's host:port, or "sentinel:" and the master's name.
+// Addr returns the node's host:port, or "sentinel:" and the name of the master that Sentinel watches.
 func (n *Node) Addr() string { return n.addr }
 
 // Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime returns the time limit for one attempt. A command without a reply by then may or may
-// not have been executed.
+// AttemptTime returns the time limit for one attempt at a command. A command without a reply within this time may or
+// may not have been executed.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
@@ -76,8 +76,8 @@ func (n *Node) name() string {
 	return ""
 }
 
-// resolve completes an address that the node returned. An address without a known host gets the
-// node's own host. Redirections hold IPv6 addresses without brackets.
+// resolve completes an address that is in a reply of the node. An address without a known host gets the host of the
+// node itself. Redirection errors have IPv6 addresses without brackets.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -90,8 +90,7 @@ func (n *Node) resolve(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// LoadScripts adds the commands that load the scripts to the pipeline, unless the node already has
-// the scripts.
+// LoadScripts adds commands that load the scripts to the pipeline, unless the node already has the scripts.
 func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.StringCmd {
 	if n.scripts.Load() {
 		return nil
@@ -103,7 +102,7 @@ func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.S
 	return loads
 }
 
-// MarkLoaded records the results of the load commands after the pipeline has run.
+// MarkLoaded records whether the commands of LoadScripts succeeded, after the pipeline has run.
 func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	for _, load := range loads {
 		if load.Err() != nil {
@@ -118,8 +117,8 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 // MarkUnloaded records that the node lacks a script.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
-// loadScripts loads the scripts into the node, which saves the next pipeline a round trip. A
-// failure has no other effect.
+// loadScripts loads the scripts into the node, which saves the next pipeline a round trip. If loading fails, a later
+// pipeline loads the scripts.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)
@@ -131,11 +130,10 @@ func (n *Node) loadScripts(ctx context.Context) {
 // VetSoon requests an examination of the node's rights and settings at the next refresh.
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
-// AskSign adds a read of the partition's sentinel key to the end of a pipeline. The reply shows
-// whether the server was emptied before any command of the pipeline. With awaited, AskSign writes
-// the key because a WAIT follows. Since Redis 7.2, WAIT counts only the writes of its own
-// connection, and a command that repeats a recorded send writes nothing. AskSign returns nil until
-// all sentinel keys have been created.
+// AskSign adds a read of the partition's sentinel key to the end of a pipeline. The reply shows whether the server was
+// emptied before a command of the pipeline ran. If awaited is true, AskSign writes the sentinel key, because a WAIT
+// follows. Since Redis 7.2, WAIT counts only the writes of its own connection, and a command that repeats a recorded
+// send writes nothing. AskSign returns nil until all sentinel keys have been created.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -152,9 +150,9 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 	return sign
 }
 
-// JudgeSign returns the reason to reject the replies of a pipeline with AskSign, or nil. A missing
-// sentinel key quarantines the partition. A permission error also rejects the replies, because an
-// emptied server then goes unnoticed. Other errors prove nothing: the slot may have moved.
+// JudgeSign returns the reason to reject the replies of a pipeline with AskSign, or nil. A missing sentinel key puts
+// the partition into quarantine. A permission error also rejects the replies, because the store could not notice an
+// emptied server. JudgeSign ignores other errors, because the slot may have moved to another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

@@ -12,10 +12,10 @@ import (
 
 const (
 	refreshEvery  = time.Second
-	refreshPause  = 50 * time.Millisecond // between requested refreshes
+	refreshPause  = 50 * time.Millisecond // pause between two requested refreshes
 	refreshBudget = 500 * time.Millisecond
 	logPause      = 5 * time.Second
-	forgetAfter   = 60 // refreshes without mention of a node after which its connections are closed
+	forgetAfter   = 60 // number of refreshes without the node after which its connections are closed
 )
 
 // Run refreshes the routes until Close.
@@ -45,8 +45,8 @@ func (t *Topology) Run() {
 	}()
 }
 
-// logRefresh logs the result of a refresh when the result differs from the last one, because a
-// failing refresh repeats many times a second.
+// logRefresh logs the result of a refresh only if the result differs from the last logged result, because a failing
+// refresh repeats many times a second.
 func (t *Topology) logRefresh(err error) {
 	text := ""
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *Topology) logRefresh(err error) {
 	case text == t.logged:
 	case err == nil:
 		t.config.Logger.Info("the Redis topology is known again")
-	case time.Since(t.loggedAt) > logPause: // the text of a time-out changes each time
+	case time.Since(t.loggedAt) > logPause: // the text of a time-out error is different each time
 		t.config.Logger.Warn("refresh of the Redis topology failed", "error", err)
 		t.loggedAt = time.Now()
 	default:
@@ -75,12 +75,12 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes returns how many refreshes have ended in time. Such a refresh proves that every node
-// either answered or is known to be away. After many failed dials the library repeats the last
-// error for up to a second, even when the server is back.
+// Refreshes returns the number of refreshes that ended in time. After such a refresh, every node has either answered or
+// is known to be unreachable. After many failed dials, the Redis library repeats the last error for up to a second,
+// even if the server is back.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
-// RefreshSoon requests a refresh.
+// RefreshSoon requests a refresh of the routes.
 func (t *Topology) RefreshSoon() {
 	select {
 	case t.kick <- struct{}{}:
@@ -88,7 +88,7 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh learns the routes, counts the replicas, and returns whether the answers came in time.
+// refresh updates the routes and counts the replicas. inTime reports whether the servers replied in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -100,19 +100,19 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	return inTime, err
 }
 
-// over reports whether the context's deadline has passed. Reads of a connection end at the same
-// instant, sometimes shortly before the context is done.
+// over reports whether the context's deadline has passed. over also compares the time, because a read from a connection
+// may end shortly before the context reports its deadline.
 func over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// budget returns the time limit for each of the two parts of a refresh.
+// budget returns the time limit for each half of a refresh: the update of the routes, and the examination of masters.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
 
-// attempt returns the time limit for one question to any server.
+// attempt returns the time limit for one request to any server.
 func (t *Topology) attempt() time.Duration {
 	return t.farthest().Patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
 }
@@ -120,7 +120,7 @@ func (t *Topology) attempt() time.Duration {
 // LongestAttempt returns the maximum duration of one attempt, even for the most distant server.
 func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
 
-// farthest returns the round trips of the most distant node.
+// farthest returns the estimated round trips of the most distant node.
 func (t *Topology) farthest() *RoundTrips {
 	farthest := &RoundTrips{}
 	for _, n := range t.Nodes() {
@@ -142,8 +142,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	return !over(ctx), err
 }
 
-// examineMasters counts the replicas of every master, loads missing scripts, follows moving slots,
-// and records the causes that make users unavailable. refreshed is the error of the route refresh.
+// examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. It also records
+// why users are unavailable. refreshed is the error of the update of the routes, or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -158,8 +158,8 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, down
 }
 
-// askNodes asks every master about its replicas and returns the problems. askNodes also loads the scripts into the
-// other nodes, which may become masters.
+// askNodes counts the replicas of every master, and returns the problems that it finds. askNodes also loads the scripts
+// into all other nodes, which may become masters.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -188,7 +188,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing returns the problems that are known apart from the answers of this refresh.
+// standing returns the problems that are known besides those from askNodes.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {
@@ -214,8 +214,7 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 	return problems
 }
 
-// State returns the store's state, "ok", "degraded" or "down", and the problem that the last
-// refresh found.
+// State returns the state "ok", "degraded" or "down", and the problems that the last refresh found.
 func (t *Topology) State() (state, problem string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

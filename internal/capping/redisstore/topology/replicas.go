@@ -13,16 +13,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// shard is a master and its replicas as of the last refresh.
+// shard is a master with its replicas, as the last refresh found them.
 type shard struct {
 	Addr     string // address of the master
 	Working  int    // number of replicas that can store a send
-	Known    int    // number of all replicas, working or not; 0 when the master does not answer
+	Known    int    // number of all replicas, working or not; 0 if the master does not answer
 	Degraded bool   // the shard's users are unavailable: the master does not answer, or too few replicas work
 }
 
-// Shards returns the masters that hold partitions with their replica counts, in the order of their
-// first partition.
+// Shards returns the masters that hold partitions, with the numbers of their replicas. The order is that of each
+// master's first partition.
 func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
@@ -31,7 +31,7 @@ func (t *Topology) Shards() (shards []shard) {
 	return shards
 }
 
-// NeededReplicas returns how many working replicas a master needs before its users are decided.
+// NeededReplicas returns the number of working replicas without which a master's users are not decided.
 func (a Acks) NeededReplicas() int {
 	if a == Healthy {
 		return 1
@@ -39,8 +39,8 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the master's replicas, and examines the master when it is due. lookAtReplicas returns the
-// problem with the replicas, or "" for none.
+// lookAtReplicas counts the replicas of the master, and examines the master if an examination is due. lookAtReplicas
+// returns a text about the problem with the replicas, or "" if there is none.
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -53,8 +53,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	return problem
 }
 
-// lookForLack counts the master's replicas. lookForLack returns the reason why the master cannot decide its users, or
-// nil.
+// lookForLack counts the replicas of the master. lookForLack returns the reason why the master cannot decide its users,
+// or nil.
 func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
@@ -66,7 +66,7 @@ func (n *Node) lookForLack(ctx context.Context) *lack {
 	return n.shortage(found)
 }
 
-// keepCount stores how many replicas must confirm a send.
+// keepCount stores the number of replicas that must confirm a send.
 func (n *Node) keepCount(found found) *Count {
 	n.most.Store(max(n.most.Load(), int32(found.all)))
 	count := &Count{Acks: max(found.alive, 1), fed: found.fed, named: true, missing: found.alive < int(n.most.Load())}
@@ -75,17 +75,16 @@ func (n *Node) keepCount(found found) *Count {
 	return count
 }
 
-// found is a node's report on its replicas.
+// found is what a node reports about its replicas.
 type found struct {
-	alive, all int // replicas that can store a send, and all replicas
+	alive, all int // number of replicas that can store a send, and number of all replicas
 	fed        []fed
 	facts      Facts // reply of INFO
 }
 
-// replicas counts the node's replicas. In a cluster, a replica can store a send unless the cluster
-// flags it as failed or it is in a full resync; during a full resync a replica confirms nothing. A
-// flagged replica that still confirms writes counts too, because it may be back before the flag is
-// removed.
+// replicas counts the node's replicas. In a cluster, a replica can store a send if the cluster does not flag it as
+// failed and it is not in a full resync. During a full resync, a replica confirms nothing. A replica that is flagged as
+// failed but still confirms writes also counts, because it may be back before the cluster removes the flag.
 func (n *Node) replicas(ctx context.Context) (found, error) {
 	pipe := n.client.Pipeline()
 	info, whole := pipe.Info(ctx, "replication"), pipe.Info(ctx)
@@ -107,23 +106,24 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 		ParseInfo(whole.Val())}, nil
 }
 
-// Count is the number of replicas that must confirm a send, with the replicas that the master fed
-// at the time of the count.
+// Count is the number of replicas that must confirm a send, with the replicas that the master had at the time of the
+// count.
 type Count struct {
 	Acks    int
 	fed     []fed
-	named   bool // the number was counted and holds only for the replicas in fed
-	missing bool // some known replicas are missing and may return at any time
+	named   bool // the number was counted, and holds only for the replicas in fed
+	missing bool // some known replicas are missing, and may return at any time
 }
 
-// fed is a replica that receives a master's replication stream: its address as the master has it,
-// the last confirmed offset, and the seconds since the last confirmation.
+// fed is a replica that receives a master's replication stream. It has the replica's address, the last confirmed
+// offset, and the seconds since the last confirmation.
 type fed struct {
 	addr        string
 	offset, lag int64
 }
 
-// Replicas returns the replicas that must confirm a send. Replicas asks the node itself when the count is unknown.
+// Replicas returns the number of replicas that must confirm a send. If the number is not known, Replicas counts the
+// replicas of the node.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -138,18 +138,17 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	return n.keepCount(found), nil
 }
 
-// confirmation is the check at the end of a pipeline that enough replicas have stored the
-// pipeline's writes.
+// confirmation is the check at the end of a pipeline that enough replicas have stored the pipeline's writes.
 type confirmation struct {
 	node  *Node
 	count *Count
 	wait  *redis.Cmd
-	role  *redis.Cmd // nil: the pipeline did not ask for ROLE
+	role  *redis.Cmd // nil: the pipeline does not run ROLE
 }
 
-// AskReplicas adds the confirmation check to a pipeline and gives replicas the duration patience to
-// confirm. WAIT returns how many replicas confirmed, and ROLE returns which other replicas might
-// become a master soon. AskReplicas returns nil for a nil count.
+// AskReplicas adds the check to a pipeline that replicas have stored its writes. Replicas have the duration patience to
+// confirm. WAIT returns the number of replicas that confirmed. ROLE returns other replicas that might soon become a
+// master. If count is nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -164,12 +163,12 @@ func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Cou
 	return c
 }
 
-// lookEvery is the interval between ROLE questions to a master that misses none of its replicas.
-// ROLE after every WAIT would cost 7 % of the server's time with calls for one user each.
+// lookEvery is the interval between two ROLE commands to a master that misses none of its replicas. ROLE after every
+// WAIT would take 7 % of the server's time if each call has one user.
 const lookEvery = 5 * time.Millisecond
 
-// lookDue reports whether the pipeline has to ask for ROLE. A known replica may return and become a
-// master within moments; a new replica has to copy all data first.
+// lookDue reports whether the pipeline has to run ROLE. A known replica may return and become a master within moments,
+// but a new replica has to copy all data first.
 func (n *Node) lookDue(count *Count) bool {
 	now := time.Now().UnixMicro()
 	since := time.Duration(now-n.looked.Load()) * time.Microsecond
@@ -180,9 +179,8 @@ func (n *Node) lookDue(count *Count) bool {
 	return true
 }
 
-// Judge returns the reason to reject the pipeline's replies, or nil. A replica outside the count
-// might become a master without the pipeline's writes, so the next pipeline counts the replicas
-// again.
+// Judge returns the reason to reject the pipeline's replies, or nil. A replica that was not counted might become a
+// master without the pipeline's writes. Judge then makes the next pipeline count the replicas again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil
@@ -209,8 +207,8 @@ func (c *confirmation) Judge() error {
 	return nil
 }
 
-// judgeRole handles an error of the ROLE command. Without the right to run ROLE the counted number
-// has to suffice; the examination of the node reports the missing right.
+// judgeRole handles an error of the ROLE command. If the user may not run ROLE, the counted number of replicas has to
+// suffice. The examination of the node reports the missing right.
 func (n *Node) judgeRole(err error) error {
 	if fault.IsAuth(err) {
 		n.nameless.Store(true)
@@ -219,8 +217,8 @@ func (n *Node) judgeRole(err error) error {
 	return fmt.Errorf("read the addresses of replicas: %w", err)
 }
 
-// uncounted returns the address of a live replica that the count did not include, or "" for none.
-// More replicas than counted have then confirmed a write since the count.
+// uncounted returns the address of a live replica that was not counted, or "" if there is none. uncounted also finds
+// such a replica if more replicas than counted have confirmed a write since the count.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -242,8 +240,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking returns how many replicas have confirmed a write within the given seconds. Every live
-// replica confirms once a second.
+// talking returns the number of replicas that have confirmed a write within the given seconds. Every live replica
+// confirms once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -253,8 +251,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf parses INFO replication. fedOf returns the replicas in normal replication, the number in full resync, and the
-// number of all replicas.
+// fedOf parses the reply of INFO replication. fedOf returns the replicas in normal replication, the number of replicas
+// in a full resync, and the number of all replicas.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
@@ -268,8 +266,8 @@ func fedOf(info Facts) (online []fed, syncing, all int) {
 	return online, syncing, all
 }
 
-// roleOf parses the reply of ROLE from a master: the address and offset of each replica it feeds.
-// ok is false for a reply that does not come from a master.
+// roleOf parses the reply of ROLE from a master: the address and offset of each replica. ok is false if the reply does
+// not come from a master.
 func roleOf(reply any) (online []fed, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) < 3 || parts[0] != "master" {
@@ -300,7 +298,7 @@ func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy returns the remedy of an unconfirmed write: count the replicas again.
+// Remedy returns the remedy of an unconfirmed write: refresh, so that the replicas are counted again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
 // errUncounted reports a new or returning replica that did not have to confirm the write.

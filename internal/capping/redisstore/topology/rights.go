@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// ofKeys reports whether a permission error is about keys and not about a command.
+// ofKeys reports whether the text of a permission error is about keys and not about a command.
 func ofKeys(text string) bool {
 	for _, said := range []string{"access one of the keys", "access at least one of the keys", "access a key"} {
 		if strings.Contains(text, said) {
@@ -23,14 +23,14 @@ func ofKeys(text string) bool {
 	return false
 }
 
-// rights are the missing rights of the connections' user.
+// rights lists the missing rights of the user with whom the store connects.
 type rights struct {
 	commands []string // names as in an ACL
 	unknown  []string // commands that the server does not know under these names
 	keys     bool     // access to the keys of the namespace is missing
 }
 
-// note records the result of a tried command.
+// note records the reply to a command that was tried.
 func (r *rights) note(command, text string) {
 	switch {
 	case !fault.IsDenial(text):
@@ -43,12 +43,12 @@ func (r *rights) note(command, text string) {
 	}
 }
 
-// err returns the refusal for all missing rights, or nil.
+// err returns an error about all missing rights, or nil.
 func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }
 
-// denied returns the refusal for commands and keys that the user may not use.
+// denied returns an error about the commands and keys that the user may not use.
 func (r *rights) denied(who string, e *Rules) error {
 	var lacking []string
 	if len(r.commands) > 0 {
@@ -64,7 +64,7 @@ func (r *rights) denied(who string, e *Rules) error {
 		strings.Join(lacking, " and "))
 }
 
-// missing returns the refusal for commands that the server does not have.
+// missing returns an error about the commands that the server does not have.
 func (r *rights) missing(who string) error {
 	if len(r.unknown) == 0 {
 		return nil
@@ -76,15 +76,15 @@ func (r *rights) missing(who string) error {
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 
-// Trial is the key with which rights are tested.
+// Trial names the server and the key with which rights are tested.
 type Trial struct {
 	Who     string // name of the server in messages
-	Key     string // an unused key
+	Key     string // a key that the store does not use
 	Held    bool   // the server is known to hold the key's slot
 	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// command is a command for the test, with its name in an ACL.
+// command is a command that Rights tries, with its name in an ACL.
 type command struct {
 	name string
 	args []any
@@ -122,8 +122,8 @@ func (r *Rules) commands(t Trial) []command {
 	return all
 }
 
-// Rights tries every command of the store. lacking is the refusal for the commands that the user
-// may not run, or nil. err means that the server did not answer.
+// Rights tries every command that the store uses. lacking is an error about the commands that the user may not run, or
+// nil. err means that the server did not answer.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)
@@ -149,12 +149,12 @@ func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lack
 	return found.err(t.Who, r), nil
 }
 
-// noteScript records the results that the script rights.lua returned for its commands.
+// noteScript records the errors that the script rights.lua returned for the commands inside it.
 func (r *rights) noteScript(name string, command *redis.Cmd) {
 	if name != "evalsha" {
 		return
 	}
-	failed, _ := command.StringSlice() // any other reply holds no result
+	failed, _ := command.StringSlice() // any other reply holds no errors
 	for i := 0; i+1 < len(failed); i += 2 {
 		r.note(strings.ToLower(failed[i]), failed[i+1])
 	}

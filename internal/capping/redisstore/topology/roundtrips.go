@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// RoundTrips estimates the round-trip time to a server: the shortest of its latest connection times
-// and first answers. A slow server still connects quickly, and a hung server gives no answer, so
-// the estimate measures only distance. It is safe for concurrent use.
+// RoundTrips estimates the round-trip time to a server: the larger of its shortest recent connection time and its
+// shortest recent first reply. A slow server still accepts connections quickly, and a hung server does not reply. The
+// estimate therefore measures only the distance. A RoundTrips value is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
 }
 
-// samples are the latest eight durations.
+// samples holds the latest eight durations.
 type samples struct {
 	latest [8]time.Duration
 	n      int
@@ -28,7 +28,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// least returns the shortest sample, or 0 without samples.
+// least returns the shortest sample, or 0 if there are no samples.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {
@@ -39,7 +39,7 @@ func (s *samples) least() time.Duration {
 	return least
 }
 
-// Time returns the estimated round-trip time, or 0 while it is unknown.
+// Time returns the estimated round-trip time, or 0 while it is not known.
 func (r *RoundTrips) Time() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,20 +52,20 @@ func (r *RoundTrips) note(s *samples, d time.Duration) {
 	s.add(d)
 }
 
-// tripsOfAttempt is the number of round trips that an attempt gets in addition to its time limit. A
-// new connection needs one to connect, two for TLS and one to log in.
+// tripsOfAttempt is the number of round trips that an attempt gets in addition to its time limit. A new connection
+// needs one round trip to connect, two for TLS and one to log in.
 const tripsOfAttempt = 4
 
-// Patience returns the time limit d, extended for the distance of the server. The extension is
-// bounded: a server whose round trip exceeds the limit of an attempt is not supported.
+// Patience returns the time limit d, extended by the round trips to the server. The extension is bounded. A server
+// whose round trip takes longer than the limit of an attempt is not supported.
 func (r *RoundTrips) Patience(d, attempt time.Duration) time.Duration {
 	return d + tripsOfAttempt*min(r.Time(), attempt)
 }
 
-// LongestAttempt returns the maximum that Patience makes of one attempt.
+// LongestAttempt returns the longest limit that Patience can return for one attempt.
 func (o *Options) LongestAttempt() time.Duration { return (1 + tripsOfAttempt) * o.AttemptTimeout }
 
-// dialThrough returns a dial function with the configured settings that also measures round trips.
+// dialThrough returns a dial function that uses the configured settings and measures round trips.
 func (r *RoundTrips) dialThrough(o *Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := o.dialer()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -103,7 +103,7 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	return secure, nil
 }
 
-// believe sets the trusted certificate authorities of a TLS configuration to the present ones.
+// believe makes a TLS configuration trust the present certificate authorities.
 func (o *Options) believe(settings *tls.Config) (err error) {
 	if o.Authorities != nil {
 		settings.RootCAs, err = o.Authorities()
@@ -111,8 +111,8 @@ func (o *Options) believe(settings *tls.Config) (err error) {
 	return err
 }
 
-// timedConn measures the time from the first request to its answer. Only one goroutine at a time
-// may use it.
+// timedConn measures the time from the first request on a connection to its reply. Only one goroutine at a time may use
+// a timedConn.
 type timedConn struct {
 	net.Conn
 	trips *RoundTrips
@@ -128,7 +128,7 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads into b and stops the clock at the first answer.
+// Read reads into b and stops the clock at the first reply.
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.done {

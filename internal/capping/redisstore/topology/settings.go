@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// settings checks the settings of one server, a master or a replica that may become one, and adds
-// the results to f. An error means that the server did not answer; f then stays unchanged.
+// settings checks the settings of one server, a master or a replica that may become one, and adds the findings to f.
+// settings returns an error if the server did not answer, and then leaves f unchanged.
 func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()
@@ -38,8 +38,8 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 	return nil
 }
 
-// checkRole adds a warning when the user may not run ROLE. The store then relies on the counted
-// number of replicas and does not learn which replicas they are.
+// checkRole adds a warning if the user may not run ROLE. Without ROLE, the store relies on the counted number of
+// replicas and does not learn which replicas these are.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {
 		return
@@ -53,8 +53,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the server's clock with the local clock. off is the server's time minus the
-// local time before the question; took is how long the answer took.
+// checkClock compares the server's clock with the local clock. off is the server's time minus the local time at the
+// beginning of the request; took is the time until the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {
@@ -71,8 +71,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	}
 }
 
-// listpackValue is the size in bytes up to which a log should stay in Redis' compact encoding. 256
-// bytes hold 21 sends.
+// listpackValue is the size in bytes up to which Redis should keep a log in its compact encoding. 256 bytes hold 21
+// sends.
 const listpackValue = 256
 
 func (r *Rules) checkEncoding(f *Findings, who string, config *redis.MapStringStringCmd) {
@@ -97,7 +97,7 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	}
 }
 
-// inGroup is the hint for managed services, which allow settings only in a parameter group.
+// inGroup is a hint for managed services, whose settings can be changed only in a parameter group.
 const inGroup = " (of a managed service: in the node's parameter group)"
 
 func checkEviction(f *Findings, who string, info Facts, config *redis.MapStringStringCmd) {
@@ -138,8 +138,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	}
 }
 
-// fullCoverage is the setting that stops the whole cluster while any slot has no master. Redis
-// turns the setting on by default.
+// fullCoverage is a setting of Redis Cluster: if it is on, the whole cluster stops while any slot has no master. In
+// Redis, this setting is on by default.
 const fullCoverage = "cluster-require-full-coverage"
 
 func checkCoverage(f *Findings, who string, info Facts, value string) {

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// certificate is a server's certificate from its latest TLS handshake.
+// certificate is a server's TLS certificate from the latest handshake.
 type certificate struct {
 	Ends    time.Time // expiry of the certificate, or of an intermediate certificate that expires earlier
-	Refusal error     // why a new connection rejects the certificate, or nil
+	Refusal error     // why new connections reject the certificate, or nil
 	seen    time.Time
 }
 
-// Shown collects the servers' certificates by the dialed address. It is safe for concurrent use; a
-// nil Shown records nothing.
+// Shown collects the TLS certificates of servers, by the dialed address. Shown is safe for concurrent use. A nil Shown
+// records nothing.
 type Shown struct {
 	mu sync.Mutex
 	by map[string]certificate
 }
 
-// rememberCertificate is how long a certificate is kept after the server's last TLS handshake.
+// rememberCertificate is the time for which Shown keeps a certificate after the server's last TLS handshake.
 const rememberCertificate = 10 * time.Minute
 
-// All returns the certificates that servers recently presented.
+// All returns the TLS certificates that servers recently presented, by address.
 func (s *Shown) All() map[string]certificate {
 	if s == nil {
 		return nil
@@ -39,8 +39,8 @@ func (s *Shown) All() map[string]certificate {
 	return maps.Clone(s.by)
 }
 
-// note records the result of a TLS handshake. A handshake that failed for another reason proves
-// nothing about the certificate.
+// note records the certificate and the result of a TLS handshake. note ignores a handshake that failed for another
+// reason than the certificate.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {
 		return
@@ -63,8 +63,8 @@ func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	s.by[addr] = certificate{Ends: endOf(chain), Refusal: err, seen: time.Now()}
 }
 
-// endOf returns the earliest expiry in a certificate chain. A self-signed authority is skipped,
-// because the local copy of that authority counts.
+// endOf returns the earliest expiry in a certificate chain. endOf skips a self-signed authority, because this machine
+// uses its own copy of the authority.
 func endOf(chain []*x509.Certificate) time.Time {
 	ends := chain[0].NotAfter
 	for _, c := range chain[1:] {
@@ -75,8 +75,8 @@ func endOf(chain []*x509.Certificate) time.Time {
 	return ends
 }
 
-// Look performs one TLS handshake with the server at addr, like a new connection, and closes the
-// connection. Shown then holds the certificate.
+// Look makes a TLS handshake with the server at addr, like a new connection, and closes the connection. After Look,
+// Shown holds the certificate.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover asks the configured addresses whether they are cluster nodes or single servers, checks that they belong
-// together, and learns the routes. Discover returns a warning for each address that does not answer.
+// Discover finds out whether the configured addresses are cluster nodes or single servers, checks that they belong
+// together, and reads the routes. Discover returns a warning for each address that does not answer.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -34,8 +34,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn runs the first refresh, and repeats the refresh while servers answer too late, because
-// start-up has more time than one refresh.
+// learn runs the first refresh. It repeats the refresh while servers reply too late, because a start has more time than
+// one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {
@@ -44,10 +44,10 @@ func (t *Topology) learn(ctx context.Context) error {
 	}
 }
 
-// findKind asks every address whether it is a node of a cluster. At least one address has to
-// answer, and all answers have to agree.
+// findKind asks the server at every address whether it is a node of a cluster. At least one server has to reply, and
+// all replies have to agree.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
-	// The distance to the servers is still unknown.
+	// The distance to the servers is not known yet.
 	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
 	defer cancel()
 	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
@@ -77,7 +77,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 	return warnings, nil
 }
 
-// noteSilent stores the warning for an address until the address answers.
+// noteSilent keeps the warning about an address until the address answers.
 func (t *Topology) noteSilent(addr, warning string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func (t *Topology) noteSilent(addr, warning string) {
 	t.silent[addr] = warning
 }
 
-// findStrangers refuses an address that belongs to another cluster, because chance would otherwise
-// decide which of the two clusters is used.
+// findStrangers returns an error for an address that belongs to another cluster, because chance would otherwise decide
+// which cluster the store uses.
 func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
@@ -103,7 +103,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// askAddresses asks all configured addresses concurrently.
+// askAddresses calls question for all configured addresses concurrently.
 func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	var asked sync.WaitGroup
 	for i, addr := range t.config.Addrs {
@@ -112,7 +112,7 @@ func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	asked.Wait()
 }
 
-// HintedError is an error that prevents the store from opening, with a hint for the operator.
+// HintedError is an error because of which the store does not open, with a hint for the operator.
 type HintedError struct {
 	Err  error
 	Hint string
@@ -124,8 +124,8 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 // Unwrap returns the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Explain adds a hint to a start-up error. Explain uses a time limit of its own, because the time for start-up may
-// already be over.
+// Explain adds a hint to a start-up error. Explain has its own time limit, because the time for the start may already
+// be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -151,8 +151,8 @@ func hint(err error, text string) error {
 	return &HintedError{err, text}
 }
 
-// askRights returns the missing rights on the first server that lacks any. askRights tries all commands, because the
-// server may or may not be a cluster node.
+// askRights returns an error about the missing rights on the first server that lacks any. askRights tries all commands,
+// because it does not know whether the server is a cluster node.
 func (t *Topology) askRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -166,8 +166,7 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// diagnose returns the reason why the first configured address does not answer, or "" if it finds
-// none.
+// diagnose returns a hint why the first configured address does not answer, or "" if diagnose finds no cause.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {
@@ -176,7 +175,7 @@ func (t *Topology) diagnose(ctx context.Context) string {
 	return hint
 }
 
-// clusterHint returns the hint for a cluster that is down, when a node reports it as down, or "".
+// clusterHint returns the hint for a cluster that is down, if a node reports this, or "".
 func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""

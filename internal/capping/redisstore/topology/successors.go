@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// checkSuccessors examines the replicas of masters, because a failover turns replicas into masters. checkSuccessors
-// returns the findings for each master. A replica that does not answer is no reason for a refusal.
+// checkSuccessors examines the replicas of masters, because a failover makes a replica a master. checkSuccessors
+// returns the findings for each master. checkSuccessors refuses no master because of a replica that does not answer.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -38,8 +38,8 @@ func (n *Node) checkSuccessors(ctx context.Context, f *Findings) {
 	}
 }
 
-// checkSuccessor examines one replica over its own connection, because the replica of a server
-// outside a cluster is not among the nodes that each refresh asks.
+// checkSuccessor examines one replica over its own connection. Outside a cluster, a replica is not among the nodes that
+// each refresh asks.
 func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string) {
 	client := t.config.DirectClient(addr, &RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
@@ -55,7 +55,7 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 }
 
 // successors returns the addresses of the node's replicas, working or not. successors does not use CLUSTER SLOTS, which
-// leaves out failed replicas and new replicas without any write.
+// leaves out failed replicas, and new replicas that have received no write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -88,8 +88,8 @@ func replicasOf(info Facts) (replicas []Facts) {
 
 func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
-// slavesOf parses the replicas' addresses in CLUSTER NODES; an address is ip:port@bus,hostname. For
-// a master that was dialed by host name, it returns the replicas' host names.
+// slavesOf parses the replicas' addresses in CLUSTER NODES. There, an address is ip:port@bus,hostname. If the master
+// was dialed by its host name, slavesOf returns the host names of the replicas.
 func slavesOf(text, master string) (addrs []string) {
 	for fields := range slaves(text) {
 		if addr := listedAddr(fields[1], master); addr != "" {
@@ -99,7 +99,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in CLUSTER NODES of the node at asked; "" means no address.
+// listedAddr parses an address in the reply to CLUSTER NODES from the node at the address asked. It returns "" if the
+// text has no address.
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
@@ -123,7 +124,7 @@ type Member struct {
 	Moving           int      // number of slots that are moving to or from the node
 }
 
-// Members parses CLUSTER NODES from the node at the address asked.
+// Members parses the reply to CLUSTER NODES from the node at the address asked.
 func Members(text, asked string) (members []Member) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -149,7 +150,7 @@ func Members(text, asked string) (members []Member) {
 	return members
 }
 
-// addSlots parses "5", "0-5460" or "[77->-id]"; the last form is a moving slot.
+// addSlots parses "5", "0-5460" or "[77->-id]". The last form is a slot that is moving.
 func (m *Member) addSlots(part string) {
 	if strings.HasPrefix(part, "[") {
 		m.Moving++
@@ -166,12 +167,12 @@ func (m *Member) addSlots(part string) {
 	}
 }
 
-// Serves reports whether the node holds the slot.
+// Serves reports whether the node holds the hash slot.
 func (m *Member) Serves(slot int) bool {
 	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// countSlaves parses CLUSTER NODES and returns the number of working replicas and of all replicas.
+// countSlaves parses CLUSTER NODES, and returns the number of working replicas and the number of all replicas.
 func countSlaves(text string) (alive, all int) {
 	for fields := range slaves(text) {
 		all++
@@ -182,7 +183,7 @@ func countSlaves(text string) (alive, all int) {
 	return alive, all
 }
 
-// heirless reports whether the node has replicas and none of them may take over.
+// heirless reports whether the node has replicas and none of them may become a master.
 func heirless(text string) bool {
 	barred, all := 0, 0
 	for fields := range slaves(text) {
@@ -194,7 +195,7 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// slaves yields one line of CLUSTER NODES for each replica of the asked node, split into fields:
+// slaves yields the line of CLUSTER NODES for each replica of the node that replied. Each line is split into fields:
 // id, address, flags, the master's id and more.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// CertificateHint returns a hint for a server's rejected certificate, or "" for any other error.
+// CertificateHint returns a hint if the error is about a server's rejected TLS certificate, or "" for any other error.
 func CertificateHint(err error) string {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -29,7 +29,7 @@ func CertificateHint(err error) string {
 	return ""
 }
 
-// holders returns the host names and addresses in the certificate.
+// holders returns the host names and IP addresses in the certificate.
 func holders(certificate *x509.Certificate) []string {
 	all := slices.Clone(certificate.DNSNames)
 	for _, ip := range certificate.IPAddresses {
@@ -42,8 +42,8 @@ func holders(certificate *x509.Certificate) []string {
 	return all
 }
 
-// clientHint returns the hint for a server that completes the handshake and then sends no answer.
-// Such a server rejects clients without a certificate, or rejects this client's certificate.
+// clientHint returns the hint for a server that completes a TLS handshake and then does not reply. Such a server
+// rejects clients without a certificate, or rejects the certificate of this client.
 func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	asked, shown := false, false
 	settings := o.TLS.Clone()

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Topology tracks which node holds which partition. One goroutine refreshes the routes every
-// second, and whenever a caller reports that they are out of date.
+// Topology finds out which Redis node holds which partition of the keys. One goroutine refreshes the routes every
+// second, and whenever a caller reports that the routes are out of date.
 type Topology struct {
 	config  Config
 	rules   *Rules
 	scripts []string // sources of the Lua scripts
 	cluster bool     // true: a Redis Cluster; false: one node holds every slot
 
-	routes    []atomic.Pointer[Node]   // by partition; nil: no node holds the slot
+	routes    []atomic.Pointer[Node]   // by partition; nil: no node holds its hash slot
 	bars      []atomic.Pointer[Bar]    // by partition; nil: the records are complete, as far as known
 	broken    []atomic.Pointer[Bar]    // by partition; nil: no open breach
-	moves     []atomic.Pointer[move]   // by partition; nil: the slot is not moving
-	looked    []atomic.Pointer[belief] // by partition: where its sentinel key was checked last; nil: nowhere
+	moves     []atomic.Pointer[move]   // by partition; nil: its hash slot is not moving
+	looked    []atomic.Pointer[belief] // by partition: where its sentinel key was last checked; nil: nowhere
 	signReads [][]any                  // by partition: the command that reads the sentinel key
-	signLife  atomic.Int64             // lifetime of sentinel keys in ms, as of the last check
+	signLife  atomic.Int64             // TTL of sentinel keys in ms, as of the last check
 	ledger    *ledger
-	signed    atomic.Bool          // every sentinel key was created once: a missing one was lost
-	look      atomic.Pointer[Look] // the latest check, without the accepted partitions; nil: none yet
+	signed    atomic.Bool          // every sentinel key was created once: a missing key was lost
+	look      atomic.Pointer[Look] // the latest check, without the accepted partitions; nil: no check yet
 	recalled  sync.Once
 	points    points
 	kept      [][]int // by partition: the other partitions whose points its mark stores
@@ -37,12 +37,12 @@ type Topology struct {
 	stop      context.CancelFunc
 	living    context.Context // ends with Close
 	die       context.CancelFunc
-	wait      sync.WaitGroup // the refresher, and checks that calls requested
+	wait      sync.WaitGroup // the goroutine that refreshes, and checks that calls requested
 	refreshes atomic.Int64   // number of refreshes that ended in time
 
 	mu       sync.Mutex
 	nodes    map[string]*Node
-	absent   map[string]int // by address: how many refreshes in a row did not list the node
+	absent   map[string]int // by address: number of refreshes in a row that did not list the node
 	problems []string       // findings of the last refresh
 	down     bool
 	closed   bool
@@ -51,19 +51,19 @@ type Topology struct {
 
 	watchful bool // the start-up checks are over, and masters are examined regularly
 
-	// The refresher uses these fields, and Discover uses them before it.
-	failing    bool             // every node that was asked reports its cluster as down
+	// Only the goroutine that refreshes uses these fields. Discover uses them before that goroutine starts.
+	failing    bool             // every node that was asked reports that the cluster is down
 	members    map[string]bool  // ids of the nodes of our cluster
-	strangers  map[string]error // by address: nodes of another cluster
+	strangers  map[string]error // by address: errors about nodes of another cluster
 	master     *Node            // the current master outside a cluster
 	replid     string           // the id of that master's replication history
-	heirs      map[*Node]bool   // whether another configured server has replicated all its data
+	heirs      map[*Node]bool   // whether another configured server has replicated all data of the master
 	tornBefore int              // number of torn slots at the last refresh
-	logged     string           // the last refresh's error in the log; "": none
+	logged     string           // error of the last refresh that was logged; "": none
 	loggedAt   time.Time
 }
 
-// New returns a topology without any routes. The caller then calls Discover, Check and Run.
+// New returns a topology without any routes. After New, the caller calls Discover, Check and Run.
 func New(config Config) *Topology {
 	n := len(config.Partitions)
 	t := &Topology{
@@ -84,8 +84,8 @@ func New(config Config) *Topology {
 	return t
 }
 
-// Close closes every connection, which ends all commands in flight, and waits for all goroutines. A
-// running refresh may have found more nodes; Close closes their connections too.
+// Close closes every connection, which ends all commands in flight, and waits for all goroutines. A running refresh may
+// have found more nodes, and Close closes the connections to these nodes too.
 func (t *Topology) Close() error {
 	t.stop()
 	t.die()
@@ -106,7 +106,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs work on a goroutine that Close waits for. beside returns false when the topology is closed.
+// beside runs work on a goroutine that Close waits for. beside returns false and does nothing if the topology is
+// closed.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +118,7 @@ func (t *Topology) beside(work func()) bool {
 	return true
 }
 
-// DoubtSigns requests an early check of the sentinel keys from the reader of Doubts.
+// DoubtSigns requests an early check of the sentinel keys. The reader of Doubts makes this check.
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
@@ -131,12 +132,12 @@ func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 // Route returns the node that holds the partition, or nil when no node holds it.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect records that the node at addr holds the partition's slot, as another node replied.
+// Redirect records that the node at addr holds the partition's hash slot, as the node said has replied.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named returns the node for an address in another node's reply.
+// Named returns the node for an address in a reply of the node by.
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
 // Nodes returns every known node, including replicas and masters without slots.
@@ -157,7 +158,7 @@ func (t *Topology) Knows(n *Node) bool {
 	return t.nodes[n.addr] == n
 }
 
-// node returns the node at addr, and creates the node when the address is new.
+// node returns the node at addr. If the address is new, node creates the node.
 func (t *Topology) node(addr string) *Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
