@@ -45,8 +45,8 @@ func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*api.AudienceC
 	return c.Count(ctx, &CountRequest{Audience: a})
 }
 
-// AudiencePreview counts an audience like AudienceCount. The result's Preview says how many of its users could
-// receive a message on the channel now. The channel "" stands for sends without a channel.
+// AudiencePreview counts an audience like AudienceCount. Preview in the result counts the users who could receive a
+// message on the channel now. An empty channel name stands for sends without a channel.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
 }
@@ -61,11 +61,12 @@ type CountRequest struct {
 	Channel *string
 }
 
-// Count counts an audience. Count splits a preview of more than Config.BatchBitmap users into several calls. The
-// calls become smaller if the service accepts fewer users in a call.
+// Count returns the number of users in an audience. Count splits a preview of more than Config.BatchBitmap users into
+// several calls. If the service rejects calls of this size, Count makes calls with fewer users.
 //
-// One generation and one configuration decide all parts: PreviewGeneration and ConfigVersion name them. When the
-// service changes either between two parts, Count starts again, up to Config.Attempts times.
+// All calls of one preview use one generation of the segments and one configuration, which PreviewGeneration and
+// ConfigVersion name. If the generation or the configuration changes between two calls, Count starts again, up to
+// Config.Attempts times.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
 		return nil, errors.New("count users: the audience expression must be set")
@@ -84,8 +85,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 	}
 }
 
-// errDecidedByTwo reports that the parts of one preview come from two generations or configurations, so that their sum
-// is meaningless.
+// errDecidedByTwo reports that the calls of one preview used two generations of the segments, or two configurations.
+// The sum of their results would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
@@ -114,8 +115,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// preview adds up the previews of the parts and stores the sum in a count, with the generation and configuration that
-// decided.
+// preview calls the service for each part of an audience, and stores the sum of the previews in a count. preview also
+// stores the generation and the configuration version that the service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -138,7 +139,7 @@ func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, int
 	})
 }
 
-// count makes one call that counts an audience, or the part of it that the request names.
+// count makes one API call that counts an audience, or only the users whom Part, MaxUsers or Cursor select.
 func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.AudienceCount, error) {
 	answer := new(api.AudienceCount)
 	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: r.Channel}
@@ -151,8 +152,8 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 	return answer, nil
 }
 
-// ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, IDs, Bitmap,
-// Packed and Audience must be set.
+// ForecastRequest asks how many users could receive a message at each of several times. Exactly one of Users, IDs,
+// Bitmap, Packed and Audience must be set.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32
@@ -164,8 +165,8 @@ type ForecastRequest struct {
 	Used     bool            // also count the users by their sends that count now
 }
 
-// Forecast returns the answers that filter calls would give at several times, if no message were sent before. The
-// call records no sends.
+// Forecast returns the decisions that filter calls would return at the given times, if no message were sent until then.
+// Forecast records no sends.
 func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
 	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("forecast"); err != nil {
 		return nil, err
@@ -185,15 +186,15 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 	return answer, nil
 }
 
-// Parts is an audience of one generation, divided so that each part fits into a call. Parts replaces names from the
-// service's configuration by their expressions, so that a reload of the configuration changes no part.
+// Parts is an audience in one generation of the segments, divided so that each part fits into an API call. Names from
+// the service's configuration are replaced by their expressions, so that a reload of the configuration changes no part.
 type Parts struct {
 	Generation string // generation of all parts, so that a publication in between changes none of them
 	Users      uint64 // users of all parts
 	List       []Audience
 }
 
-// Parts pins the audience's generation and divides the audience into at most MaxParts parts of about
+// Parts fixes the generation of the audience, and divides the audience into at most api.MaxParts parts of about
 // Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
@@ -206,10 +207,10 @@ func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	return cut(a, count, c.cfg.BatchBitmap), nil
 }
 
-// ofOneCall reports whether the audience has a restriction that applies to a single call only.
+// ofOneCall reports whether Part, MaxUsers or Cursor restricts the audience; these fields apply to a single API call.
 func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" }
 
-// inUse reports whether the audience refers to the current generation.
+// inUse reports whether the audience refers to the generation that the service uses now.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
 // cut divides a counted audience into parts of about size users.
@@ -236,9 +237,10 @@ func (p *Parts) batches() iter.Seq[batch] {
 	}
 }
 
-// AudienceError reports that a run over an audience ended early. When HasCode(err, CodeGone) is true, the service has
-// dropped the generation. The recorded sends remain, and a new run with the same message id and the current generation
-// returns them as replayed. After any other error, a new run with this Generation completes the run.
+// AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If
+// HasCode(err, CodeGone) is true, the service has dropped the generation of the audience. The recorded sends remain,
+// and a new run with the same message id and the current generation returns their users as replayed. After any other
+// error, a new run with the Generation of the AudienceError completes the interrupted run.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of answered parts
@@ -247,7 +249,7 @@ type AudienceError struct {
 	Err         error
 }
 
-// Error describes how far the run came.
+// Error returns a text with the cause, and with the numbers of parts and users that have a result.
 func (e *AudienceError) Error() string {
 	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users,
 		e.Generation)
@@ -261,19 +263,19 @@ func (e *AudienceError) Error() string {
 // Unwrap returns Err.
 func (e *AudienceError) Unwrap() error { return e.Err }
 
-// reached counts the parts and users of a run that have an answer.
+// reached counts the parts of an audience, and their users, for which the service has returned a response.
 type reached struct {
 	parts int
 	users uint64
 }
 
-// add counts the answer to a part.
+// add counts a response with a number of users.
 func (r *reached) add(users int) {
 	r.parts++
 	r.users += uint64(users)
 }
 
-// fault wraps the error with the progress of the run over the parts. A nil error stays nil.
+// fault returns an AudienceError with err and the progress of the run, or nil if err is nil.
 func (p *Parts) fault(r reached, err error) error {
 	if err == nil {
 		return nil

@@ -10,16 +10,18 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// FilterAll filters an audience of any size. FilterAll splits the audience into batches and calls Config.Parallel of
-// them at a time. The function each receives every batch with its result, one after the other, in no particular
-// order. An error from each stops the run. Users who remain unavailable after the retries are in their batch's
-// result. A user who occurs in several batches gets only one send, and the later batch returns the user as replayed.
+// FilterAll filters an audience of any size. FilterAll splits the users into batches, and makes at most Config.Parallel
+// filter calls at a time. FilterAll calls the function each with every batch and its result, one after the other, in
+// any order. An error from each stops FilterAll. The result of a batch also holds the users who remain unavailable
+// after the retries. A user who occurs in several batches gets only one send; the result of the later batch lists the
+// user as replayed.
 //
-// All batches of r.Audience are parts of one generation, even if another one is published during the run; see Parts.
-// An error during the calls for parts is an *AudienceError. An error of the initial count is returned as it is.
+// All batches of r.Audience use one generation of the segments, even if a new generation is published during the run;
+// see Parts. An error during the filter calls for r.Audience is an *AudienceError. FilterAll returns an error of the
+// initial count unchanged.
 //
-// FilterAll returns the first error after the running batches have ended. The service has recorded the granted sends of
-// finished batches, so a new run with the same message id continues the interrupted one.
+// FilterAll returns the first error after all running calls have ended. The service has recorded the allowed sends of
+// finished batches, so a new run with the same message id continues the interrupted run.
 func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	each func(*FilterRequest, *FilterResult) error) error {
 	if err := r.check(); err != nil {
@@ -35,8 +37,8 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	return c.FilterParts(ctx, r, parts, each)
 }
 
-// FilterParts filters like FilterAll, but for known parts: all parts of r.Audience, or those that an earlier run has
-// not completed.
+// FilterParts works like FilterAll for the given parts of r.Audience. The parts may be all parts of the audience, or
+// only the parts that an earlier run has not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {
 	var done reached
@@ -99,7 +101,7 @@ func (c *Client) batches(all *given) iter.Seq[batch] {
 	}
 }
 
-// parallel calls work for each batch until one call fails.
+// parallel calls the function work for each batch, at most Config.Parallel batches at a time, until one call fails.
 func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work func(context.Context, batch) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -163,7 +165,7 @@ func SplitBitmap(audience *roaring.Bitmap, size int, yield func(*roaring.Bitmap)
 	}
 }
 
-// yieldBatches yields the part whole, or in batches when a single container is too large.
+// yieldBatches yields a bitmap of at most size users whole, and splits a larger bitmap.
 func yieldBatches(part *roaring.Bitmap, users, size int, yield func(*roaring.Bitmap) bool) bool {
 	if users <= size {
 		return yield(part)

@@ -10,7 +10,7 @@ import (
 	"capper/client/api"
 )
 
-// SendsCheckRequest asks which users have a recorded send. Exactly one of Users, IDs, Bitmap, Packed and
+// SendsCheckRequest asks which users have a recorded send of a message. Exactly one of Users, IDs, Bitmap, Packed and
 // Images must be set.
 type SendsCheckRequest struct {
 	MessageID string
@@ -24,7 +24,7 @@ type SendsCheckRequest struct {
 }
 
 // CheckSends returns which users have a recorded send of a message on a channel. CheckSends changes nothing and needs
-// a key with the scope read. The request must have Users or Bitmap.
+// an API key with the scope read. The request must have Users or Bitmap.
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
 	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs)+len(r.Images) > 0 ||
 		r.Packed != nil {
@@ -36,8 +36,8 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	return checkedSends[api.SendsCheck](ctx, c, r, request)
 }
 
-// CheckSendsOfIDs does the same as CheckSends, for the IDs, Packed ids or Images of a request. The answer has canonical
-// ids, and image:<16 hexadecimal digits> for Images.
+// CheckSendsOfIDs works like CheckSends, but for a request with IDs, Packed or Images. The result has canonical ids,
+// and image:<16 hexadecimal digits> for users in Images.
 func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
 	forms := 0
 	for _, given := range []bool{len(r.IDs) > 0, r.Packed != nil, len(r.Images) > 0} {

@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// Config holds the settings of a Client. Each zero field has the default written at the field.
+// Config holds the settings of a Client. A zero field stands for the default in the comment of the field.
 type Config struct {
 	URL  string       // base URL of the service, such as http://127.0.0.1:8080. Required
 	Key  string       // API key, id.secret; "": none
 	HTTP *http.Client // nil: a client with one connection per parallel call, and no time-out except the context's
 
 	// Header sets headers on each attempt of a request before it is sent: trace headers, or an X-Request-Id from the
-	// context (1 to 128 visible ASCII characters; otherwise the service creates one). A Pacer calls the API for all
-	// of its callers, with its own context. Header must be safe for concurrent use. Nil: no headers are added.
+	// context (1 to 128 visible ASCII characters; otherwise the service creates one). A Pacer passes its own context,
+	// because one request serves many callers. Header must be safe for concurrent use. Nil: no headers are added.
 	Header func(context.Context, http.Header)
 
 	// Waiting is called before each pause between two attempts of a call, with the reason of the pause. Waiting must
 	// be safe for concurrent use. Nil: a call waits in silence.
 	Waiting func(reason error, pause time.Duration)
 
-	// LeaveUnavailable: Filter calls once and does not retry unavailable users.
+	// LeaveUnavailable makes Filter return unavailable users without a retry.
 	LeaveUnavailable bool
 
 	Attempts   int           // maximum attempts of a call; 5. Waits for a rate limit (429) do not count
@@ -87,12 +87,13 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base}, nil
 }
 
-// call sends a request with retries and decodes the answer into out. A nil out means that the answer has no body.
+// call sends a request with retries and decodes the response body into out. A nil out means that the response has no
+// body.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
 
-// callWhile does the same as call, but retries only after errors for which passing returns true.
+// callWhile works like call, but retries only after errors for which the function passing returns true.
 func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method, path string, body, out any) error {
 	var encoded []byte
 	if body != nil {
@@ -166,13 +167,13 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	return c.cfg.HTTP.Do(request)
 }
 
-// file receives an answer as raw bytes.
+// file receives a response body as raw bytes, with the response headers.
 type file struct {
 	content []byte
 	header  http.Header
 }
 
-// wait pauses after a failed attempt, and returns an error when ctx ends first.
+// wait pauses after a failed attempt, and returns an error if ctx ends during the pause.
 func (c *Client) wait(ctx context.Context, attempt int, cause error) error {
 	pause := min(c.cfg.MinBackoff<<min(attempt-1, 20), c.cfg.MaxBackoff)
 	pause = pause/2 + rand.N(pause/2+1)

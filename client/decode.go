@@ -10,11 +10,11 @@ import (
 	"capper/client/api"
 )
 
-// An answer to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode it as Redis takes
-// to decide about these users. So the lists of users, in the form that services write, are read here, and all else of
-// an answer is left to encoding/json. It also decodes answers of any other form, and finds the faults of bad ones.
+// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode these lists as
+// Redis takes to decide about the users. So this file itself reads lists of users in the form that services write.
+// Package encoding/json decodes all other members and all other forms, and reports the faults of invalid responses.
 
-// decode decodes an answer. It avoids the syntax check of encoding/json for types with their own decoder.
+// decode decodes a response body. For types with their own decoder, decode skips the syntax check of encoding/json.
 func decode(answer []byte, out any) error {
 	if own, ok := out.(json.Unmarshaler); ok {
 		return own.UnmarshalJSON(answer)
@@ -22,10 +22,10 @@ func decode(answer []byte, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
-// filteredIDs is a decoded api.FilterIDs.
+// filteredIDs is an api.FilterIDs with a faster decoder.
 type filteredIDs struct{ api.FilterIDs }
 
-// UnmarshalJSON decodes the answer. The text may be invalid JSON.
+// UnmarshalJSON decodes a response. The text may be invalid JSON.
 func (f *filteredIDs) UnmarshalJSON(text []byte) error {
 	var l lists[uint32, api.Denial]
 	if rest, ok := l.read(text, (*cursor).id, (*cursor).denial); ok {
@@ -35,10 +35,10 @@ func (f *filteredIDs) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &f.FilterIDs)
 }
 
-// filteredStrings is a decoded api.FilterStrings.
+// filteredStrings is an api.FilterStrings with a faster decoder.
 type filteredStrings struct{ api.FilterStrings }
 
-// UnmarshalJSON decodes the answer. The text may be invalid JSON.
+// UnmarshalJSON decodes a response. The text may be invalid JSON.
 func (f *filteredStrings) UnmarshalJSON(text []byte) error {
 	var l lists[string, api.DenialOfID]
 	if rest, ok := l.read(text, (*cursor).text, (*cursor).denialOfID); ok {
@@ -48,14 +48,14 @@ func (f *filteredStrings) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &f.FilterStrings)
 }
 
-// lists are the lists of users in an answer.
+// lists are the lists of users in a response.
 type lists[ID, Denial any] struct {
 	allowed, replayed, unavailable []ID
 	denied                         []Denial
 }
 
-// read reads the lists of the answer, and returns an object of its other members. ok is false if the text does not have
-// the form that the service writes.
+// read decodes the lists of users in a response, and returns a JSON object with all other members of the response. ok
+// is false if the text does not have the form that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -68,7 +68,7 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 		case key == "denied" && l.denied == nil:
 			l.denied = listOf(c, denial)
 		default:
-			// another writing of a key of a list, or a second one, is a case for encoding/json
+			// encoding/json must decode a repeated key of a list, or one in other letters
 			for _, name := range []string{"allowed", "replayed", "unavailable", "denied"} {
 				c.bad = c.bad || strings.EqualFold(key, name)
 			}
@@ -82,14 +82,15 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 	return append(append([]byte{'{'}, bytes.TrimPrefix(rest, []byte{','})...), '}'), true
 }
 
-// cursor reads JSON without spaces and without escapes. After a fault, bad is set and all later values are meaningless.
+// cursor reads JSON without spaces and without escapes. After a syntax fault, bad is true, and cursor returns
+// meaningless values.
 type cursor struct {
 	rest  []byte
 	bad   bool
-	words []string // that were read before
+	words []string // strings that word has read before
 }
 
-// take consumes the byte, which must follow.
+// take consumes the next byte, which must be b.
 func (c *cursor) take(b byte) {
 	if len(c.rest) == 0 || c.rest[0] != b {
 		c.rest, c.bad = nil, true
@@ -98,7 +99,7 @@ func (c *cursor) take(b byte) {
 	c.rest = c.rest[1:]
 }
 
-// open begins an object or a list, and reports whether it has a first member.
+// open reads the begin of an object or list, and reports whether a first member follows.
 func (c *cursor) open(begin, end byte) bool {
 	c.take(begin)
 	if len(c.rest) > 0 && c.rest[0] == end {
@@ -108,7 +109,7 @@ func (c *cursor) open(begin, end byte) bool {
 	return !c.bad
 }
 
-// more moves to the next member, and reports whether there is one.
+// more moves to the next member, and reports whether a next member exists.
 func (c *cursor) more(end byte) bool {
 	if len(c.rest) > 0 && c.rest[0] == end {
 		c.take(end)
@@ -124,7 +125,7 @@ func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	for more := c.open('[', ']'); more; more = c.more(']') {
 		left := len(c.rest)
 		value := one(c)
-		if len(list) == 0 { // the rest of the answer holds about so many values of this length
+		if len(list) == 0 { // the response has room for about so many values of this length
 			list = make([]T, 0, left/(left-len(c.rest)+1)+1)
 		}
 		list = append(list, value)
@@ -164,7 +165,7 @@ func (c *cursor) text() string {
 	return string(s)
 }
 
-// word reads a string that is usually the same in many denials.
+// word reads a string that usually occurs in many denials. word returns the same Go string for repeated words.
 func (c *cursor) word() string {
 	s := c.quoted()
 	for _, word := range c.words {
@@ -260,7 +261,7 @@ func (c *cursor) denialOfID() (d api.DenialOfID) {
 	return d
 }
 
-// reason reads a member that denials have for every kind of ids.
+// reason reads any member of a denial except the user id.
 func (c *cursor) reason(key []byte, segment, limit, set, timezone *string, most *int, retryAt **time.Time) {
 	switch string(key) {
 	case "segment":

@@ -32,23 +32,21 @@ const (
 	CodeInternal         = api.CodeInternal
 )
 
-// Error is a refusal by the service.
+// Error is an error response of the service.
 type Error struct {
 	Status     int           // HTTP status
-	Code       string        // one of the codes; "" when the answer did not come from capper
+	Code       string        // one of the codes; "" when the response did not come from capper
 	Message    string        // for people
 	Field      string        // name of the wrong request field; "" for none
 	Column     int           // position of the error in the text of Field, in characters from 1; 0: unknown
-	RetryAfter time.Duration // 0: the answer has no Retry-After
-	// Unavailable lists the users of a change to a set of whom it is not known whether it is stored; nil: the answer
-	// names none
+	RetryAfter time.Duration // 0: the response has no Retry-After
+	// Unavailable lists, for a change of a set, the users whose change may not be stored; nil: the response names none
 	Unavailable []uint32
-	// UnavailableIDs lists these users in place of Unavailable where ids are not dense, and for a change with dense ids
-	// as strings
+	// UnavailableIDs replaces Unavailable where ids are not dense, and for a change with dense ids as strings
 	UnavailableIDs []string
-	// UnavailableImages lists these users in place of Unavailable, of a change with images of ids
+	// UnavailableImages replaces Unavailable for a change with images of ids
 	UnavailableImages []string
-	RequestID         string // identifies the request in the service's log; "": the answer has none
+	RequestID         string // identifies the request in the service's log; "": the response has none
 }
 
 func (e *Error) Error() string {
@@ -72,7 +70,7 @@ func HasCode(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// errorOf decodes the error in an answer.
+// errorOf decodes the error in a response.
 func errorOf(response *http.Response, body []byte) *Error {
 	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
@@ -90,12 +88,12 @@ func errorOf(response *http.Response, body []byte) *Error {
 	return e
 }
 
-// Passing reports whether the same call may succeed later. The reasons are an unreachable service, a truncated
-// answer, an internal error, an overload or an outage.
+// Passing reports whether an error may be temporary, so that the same call may succeed later. Temporary errors are an
+// unreachable service, a truncated response, a time-out, a rate limit, an internal error, an overload and an outage.
 func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
-		return true // no answer, or an incomplete one
+		return true // no response, or an incomplete one
 	}
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,

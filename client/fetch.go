@@ -17,8 +17,8 @@ import (
 // ErrQueueTooLong matches every QueueTooLongError in errors.Is.
 var ErrQueueTooLong = errors.New("the queue is too long")
 
-// QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait.
-// Another provider may be quicker.
+// QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait. The
+// caller may use another provider instead.
 type QueueTooLongError struct {
 	Wait  time.Duration // until the next send could start
 	Pacer string        // pacer that causes the wait
@@ -36,15 +36,15 @@ func (e *QueueTooLongError) Error() string {
 // Unwrap returns ErrQueueTooLong.
 func (e *QueueTooLongError) Unwrap() error { return ErrQueueTooLong }
 
-// refusal is a QueueTooLongError that the Pacer reuses for a short time, so that not every caller has to ask the
-// service for the length of the queue.
+// refusal is a QueueTooLongError that the Pacer returns again to callers for a short time, without another call to the
+// service.
 type refusal struct {
 	err   *QueueTooLongError
 	at    time.Time
 	until time.Time
 }
 
-// again returns the refusal with the remaining wait, or nil when the refusal no longer applies.
+// again returns the stored error with the remaining wait, or nil when the error no longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -54,15 +54,15 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides how many permits to request and when. It aims at the permits that callers use within Ahead plus two
-// round trips.
+// demand decides when a Pacer requests permits, and how many. Each request aims at the permits that callers use within
+// Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
 	last  int           // number of permits in the last request
-	used  int           // permits that were used since then
-	trip  time.Duration // longest round trip of an answer, decaying slowly
-	room  []limitRoom   // from the last answer
+	used  int           // permits that were used since the last request
+	trip  time.Duration // longest round trip of a response, decaying slowly
+	room  []limitRoom   // limits in the last response
 	pause time.Time     // until then, permits are requested only for waiting callers
 }
 
@@ -75,12 +75,12 @@ type limitRoom struct {
 // horizon returns the time for which one batch of permits should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead returns the time before the end of the stock at which the next batch is requested.
+// lead returns how long before the last slot in the stock the Pacer requests the next batch of permits.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch returns the expected use of permits within the horizon, from the use since the last request. A batch is at
-// most twice the last one. Near a limit, it is at most the number that the limit allows within the horizon, so that
-// other senders get later permits.
+// batch returns the expected use of permits within the horizon, computed from the use since the last request. A batch
+// has at most twice the permits of the last request. Near a limit, a batch has at most the permits that the limit
+// allows within the horizon, so that other senders get the later permits.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -94,7 +94,7 @@ func (d *demand) batch(now time.Time) int {
 	return n
 }
 
-// learn records the round trip time of an answer and its information about limits.
+// learn records the round trip time of a response, and the use of limits that the response reports.
 func (d *demand) learn(answer *timely) {
 	d.trip = min(max(answer.trip(), d.trip*7/8), time.Second)
 	d.room = d.room[:0]
@@ -105,7 +105,7 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due returns the time at which the next permits must be requested, or false if only a new caller can require it. The
+// due returns the time of the next request for permits, or false if only a new caller can make one necessary. The
 // argument lacking is the number of permits that waiting callers lack.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
@@ -122,8 +122,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask requests permits if it is time to do so. If it is too early, ask returns the time of the next request, or false
-// if only a new caller can require one.
+// ask starts a request for permits if one is due. Otherwise ask returns the time of the next request, or false if only
+// a new caller can make one necessary.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -147,15 +147,16 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	return later, false
 }
 
-// asking is a request with the time of its first attempt.
+// asking is a request for permits, with the time of its first attempt.
 type asking struct {
 	api.PermitsRequest
 	since   time.Time
-	granted int // permits of the answer
+	granted int // permits of the response
 	lease   leasing
 }
 
-// request returns a request for permits, either for waiting callers or only for the near future.
+// request returns a new request for permits. If awaited is false, no caller waits, and the request accepts only slots
+// of the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
@@ -167,10 +168,10 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, since: now}
 }
 
-// placeAhead is the time ahead of now within which slots are reserved for callers without a maximum wait.
+// placeAhead is how far ahead a Pacer reserves slots for callers without a maximum wait.
 const placeAhead = time.Second
 
-// longest returns the longest wait that a request accepts.
+// longest returns the longest wait for a slot that a request for permits accepts.
 func (p *Pacer) longest() time.Duration {
 	if p.cfg.MaxWait == 0 {
 		return max(placeAhead, p.demand.lead()+p.demand.horizon())
@@ -178,7 +179,7 @@ func (p *Pacer) longest() time.Duration {
 	return p.cfg.MaxWait
 }
 
-// fetch calls the service and processes the answer.
+// fetch requests permits from the service and processes the response.
 func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	answer, err := p.call(ctx, request)
 	p.mu.Lock()
@@ -200,7 +201,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive processes an answer.
+// arrive processes a response with permits.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -215,7 +216,7 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	case p.cfg.MaxWait == 0 || answer.LimitedBy == nil:
 		p.demand.pause = now.Add(p.until(wait - p.longest()))
 		return
-	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited; a caller now needs an early answer
+	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited; a caller now needs an early response
 		p.demand.pause = now.Add(p.until(0))
 		return
 	}
@@ -229,42 +230,43 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	p.refuse(p.refused.err)
 }
 
-// mostPause is the longest time until the client notices changed pacers.
+// mostPause is the maximum pause between two requests of a Pacer, so that the Pacer soon notices changed limits.
 const mostPause = 10 * time.Second
 
-// until returns the pause before the next request, if permits become available after the time d. The pause varies at
-// random, so that no client is always the last one.
+// until returns the pause before the next request for permits, if the service expects free slots after the time d. The
+// pause varies at random, so that no client is always the last one.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
 }
 
-// tripTimeout is the time limit of one attempt. The service reports an outage sooner than that.
+// tripTimeout is the time limit of one request for permits. The service itself reports an outage in less time.
 const tripTimeout = 10 * time.Second
 
-// timely is an answer with the earliest and latest time at which the service may have made it.
+// timely is a response with permits, and the earliest and latest time at which the service may have granted them.
 type timely struct {
 	api.Permits
 	sent, arrived time.Time
 	usable        time.Duration // how long after its earliest possible slot a permit may be used
-	inTime        time.Duration // longest round trip of an answer whose permits may be used
+	inTime        time.Duration // longest round trip of a response whose permits may be used
 }
 
-// trip returns the round trip time of the answer.
+// trip returns the round trip time of the response.
 func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 
-// promptly is the round trip time that never counts as late, unless a limit has a very short window.
+// promptly is the round trip time up to which a response is never late, unless a limit has a very short window.
 const promptly = 100 * time.Millisecond
 
-// bound sets the bounds for the age of the permits. An answer may take 100 ms, because sends that are later come
-// together with sends of later slots, or four times the quickest of the last round trips, because permits would
-// otherwise never arrive over a slow network. A part of the time remains for the use of the permits.
+// bound computes how old the permits of a response may become. A response is in time within 100 ms: later sends would
+// come together with sends of later slots. Over a slow network, a response is in time within four times the quickest of
+// the last round trips; otherwise all permits would be late. At least a quarter of the time remains for the use of the
+// permits.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
 }
 
-// lateError reports an answer that was held up.
+// lateError reports a response that arrived too late.
 type lateError struct{ took, most time.Duration }
 
 func (e *lateError) Error() string {
@@ -272,7 +274,8 @@ func (e *lateError) Error() string {
 		e.took.Round(time.Millisecond), e.most.Round(time.Millisecond))
 }
 
-// judge returns a *lateError for an answer that was held up. An answer that grants nothing is never late.
+// judge returns a *lateError for a response that took longer than inTime. A response without granted permits is never
+// late.
 func (p *Pacer) judge(answer *timely) error {
 	took := answer.trip()
 	answer.bound(p.quickest)
@@ -286,8 +289,8 @@ func (p *Pacer) judge(answer *timely) error {
 	return nil
 }
 
-// call repeats the request while a retry may help and a caller waits. A late answer is a reason to retry: the answer
-// to the same request says which of its slots are still ahead.
+// call sends a request for permits, and repeats it while the error may be temporary and a caller waits. call also
+// repeats the request after a late response, because the next response says which slots are still ahead.
 func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	for attempt := 1; ; attempt++ {
 		answer := &timely{sent: time.Now()}
@@ -309,7 +312,7 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	}
 }
 
-// recovered calls OnAnswer for the first answer after failed attempts. A refusal counts as an answer.
+// recovered calls OnAnswer for the first response after failed attempts. A response that rejects the request counts.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return

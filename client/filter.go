@@ -15,13 +15,13 @@ import (
 // set.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
-	Channel   string          // "": none. The same id on two channels stands for two sends
+	Channel   string          // "": none. The same message id on two channels stands for two sends
 	Users     []uint32        // sent as ids; repeated ids are decided once
 	IDs       []string        // ids of every kind, such as UUIDs; answered with ids
 	Packed    *Packed         // UUIDs or uint64 ids, answered with bitmaps of positions in Packed
 	Bitmap    *roaring.Bitmap // dense ids: sent as a bitmap, and answered with bitmaps. It is not modified
-	// Audience is selected by the service. The answer has bitmaps of dense ids, packed UUIDs or uint64 ids, or lists of
-	// text ids. For one call, except in FilterAll.
+	// Audience is selected by the service. The response has bitmaps of dense ids, packed UUIDs or uint64 ids, or lists
+	// of text ids. For one call, except in FilterAll.
 	Audience *Audience
 
 	Exempt  bool      // deny nobody, but record the sends (enforce: false)
@@ -31,10 +31,12 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the answer to a filter call. A request with Users fills the slices, one with IDs the slices of ids;
-// one with Bitmap or Audience fills the bitmaps. An Audience whose ids are not dense fills the packed ids, or the
-// slices of ids where ids are texts. With Packed the bitmaps hold positions in Packed, counted from 0, and a repeated
-// id has the position of its first occurrence.
+// FilterResult is the result of a filter call; its fields depend on how the request names users. A request with Users
+// fills Allowed, Replayed, Denied and Unavailable; a request with IDs fills the fields that end in IDs. A request with
+// a Bitmap, or with an Audience of dense ids, fills the fields with bitmaps. A request with an Audience of UUIDs or
+// uint64 ids fills the fields that end in Packed; with text ids, it fills the fields that end in IDs. A request with
+// Packed fills the fields with bitmaps of positions in Packed, counted from 0. A repeated id in Packed has the position
+// of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -76,9 +78,9 @@ type Wave struct {
 	Packed  []byte
 }
 
-// Filter makes one filter call. Filter retries unavailable users, up to Config.Attempts times, unless
-// Config.LeaveUnavailable is set. The result holds every user exactly once. The service refuses a call with too many
-// users; use FilterAll instead.
+// Filter decides which users may receive a send, in one filter call. Filter repeats the call for unavailable users, up
+// to Config.Attempts times, unless Config.LeaveUnavailable is set. In the result, every user is either allowed, denied
+// or unavailable. The service rejects a call with too many users; use FilterAll instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
@@ -104,7 +106,8 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// rest returns the request for the unavailable users of a result. With Packed, rest also returns their positions in r.
+// rest returns a request for the unavailable users of a result. For a request with Packed, rest also returns the
+// positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
@@ -122,7 +125,8 @@ func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []
 	return &again, open
 }
 
-// move replaces positions in a repeated call by those in the first one.
+// move converts positions in the packed ids of a repeated call to positions in the packed ids of the first call. The id
+// at position i of the repeated call is at position open[i] of the first call.
 func (r *FilterResult) move(open []uint32) {
 	r.AllowedBitmap, r.ReplayedBitmap = among(open, r.AllowedBitmap), among(open, r.ReplayedBitmap)
 	r.UnavailableBitmap = among(open, r.UnavailableBitmap)
@@ -134,7 +138,7 @@ func (r *FilterResult) move(open []uint32) {
 	}
 }
 
-// unpack replaces positions in a call with packed ids by the ids.
+// unpack replaces the positions in the result of a call with packed ids by the ids themselves.
 func (r *FilterResult) unpack(asked *Packed) {
 	ids := func(positions *roaring.Bitmap) []byte { return asked.pick(positions.ToArray()).Bytes }
 	r.AllowedPacked, r.ReplayedPacked = ids(r.AllowedBitmap), ids(r.ReplayedBitmap)
@@ -176,7 +180,7 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 	return result, nil
 }
 
-// filtered makes a filter call, whose answer the function of converts.
+// filtered makes a filter call and converts the response with the function of.
 func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *FilterResult) (*FilterResult,
 	error) {
 	var answer Answer
@@ -186,11 +190,11 @@ func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// filterOfAudience is the answer to a filter call for an audience. The kind of the deployment's ids decides about its
-// form.
+// filterOfAudience is the response to a filter call for an audience. The deployment's kind of ids decides whether the
+// response has bitmaps, packed ids or strings.
 type filterOfAudience struct{ result *FilterResult }
 
-// UnmarshalJSON decodes an answer in each form.
+// UnmarshalJSON decodes a response with bitmaps, packed ids or strings.
 func (f *filterOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	switch form, wrong := formOf(answer, "allowed", "replayed"); {
 	case wrong != nil:
@@ -229,7 +233,7 @@ func (r *FilterRequest) wire() *api.FilterRequest {
 	return w
 }
 
-// resultOf returns a result with the fields that answers of every form have.
+// resultOf returns a result with the fields that filter responses have for every kind of ids.
 func resultOf[W any](summary api.Summary, generation, config string, taken *api.AudienceTaken, waves []W,
 	of func(*W) Wave) *FilterResult {
 	r := &FilterResult{Audience: taken, Summary: summary, Generation: generation, ConfigVersion: config}
@@ -290,7 +294,7 @@ func roaringOf(bitmaps map[string]api.Bitmap) map[string]*roaring.Bitmap {
 	return users
 }
 
-// settle moves the unavailable users of r to the decisions of a later call.
+// settle merges the result of a repeated call into r. The repeated call decided about the unavailable users of r.
 func (r *FilterResult) settle(again *FilterResult) {
 	r.Allowed = append(r.Allowed, again.Allowed...)
 	r.Replayed = append(r.Replayed, again.Replayed...)
@@ -349,7 +353,8 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 }
 
-// settleSummary adds the decisions of a later call about unavailable users. These users already count as requested.
+// settleSummary adds the counts of a repeated call to the summary of the first call. The users of the repeated call
+// already count as requested.
 func settleSummary(s, again *api.Summary) {
 	more := *again
 	more.Requested, more.Duplicates = 0, 0

@@ -9,24 +9,25 @@ import (
 	"capper/client/api"
 )
 
-// leaseFor is the lease of requests whose permits wait longer than that. If the sender dies, the service gives back
-// these permits soon after the lease ends. The Pacer extends the lease while a caller waits.
+// leaseFor is the duration of a lease; a Pacer needs a lease only for permits whose slots are further ahead. If the
+// sender dies, the service takes back the permits soon after the lease ends. The Pacer extends the lease while a caller
+// waits.
 const leaseFor = 6 * time.Second
 
-// leasing is the lease of a request.
+// leasing is the lease of a request for permits.
 type leasing struct {
 	ends time.Time // zero: no lease has begun
 	next time.Time // the earliest time of the next call that keeps the lease
-	call bool      // such a call is under way
+	call bool      // a call that keeps the lease is running
 }
 
-// lapsed reports whether a slot may have gone back to the service, because the lease ended before it.
+// lapsed reports whether the service may have taken back a permit, because the lease ended before the permit's slot.
 func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// due returns the time of the next call that keeps the lease for a request with the given last slot, or false if the
-// request needs none.
+// due returns the time of the next call that begins or extends the lease, or false if no call is needed. The argument
+// last is the last slot of the request's permits.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -37,8 +38,8 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	return l.next, last.After(l.ends)
 }
 
-// keepLeases begins and extends the leases of the requests in the stock while a caller waits. It returns the time of
-// the next such call, or false if none is needed. The caller holds the lock.
+// keepLeases begins and extends the leases of all requests with permits in the stock, while a caller waits. keepLeases
+// returns the time of the next call for a lease, or false if no call is needed. The caller holds the lock.
 func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	if p.waiting.Len() == 0 || p.leaseless || p.idle != nil {
 		return now, false
@@ -59,8 +60,8 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
-// keepLease repeats the request with a lease. The service has given back permits that are missing in the answer. A
-// lease counts from the first call that may have begun it.
+// keepLease repeats a request for permits with a lease, which begins or extends the lease. If the response has fewer
+// permits than before, the service has taken permits back. A lease counts from the first call that may have begun it.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)
@@ -77,7 +78,7 @@ func (p *Pacer) keepLease(request *asking) {
 			l.ends = sent.Add(leaseFor) // the service may have begun the lease
 		}
 		l.next = now.Add(leaseFor / 12)
-	case answer.Granted < request.granted || !answer.Replayed: // a request that the service forgot took new permits
+	case answer.Granted < request.granted || !answer.Replayed: // permits are gone, or new ones were taken
 		p.stock.remove(request)
 	default:
 		l.ends, l.next = sent.Add(leaseFor), sent.Add(leaseFor/3)

@@ -19,20 +19,20 @@ type MessagesQuery struct {
 	ID        string    // only messages whose id or title contains this, in letters of any case; "": all
 	Channel   string    // "": all
 	Namespace string    // only for keys without a namespace; "": all
-	MinAsked  int64     // only messages that asked for this number of users or more, as answers; 0: all
+	MinAsked  int64     // only messages whose calls had this number of users or more, with repetitions; 0: all
 	Sort      string    // SortLastCall, SortAsked, or "": SortLastCall
 	Max       int       // 0: 100
-	Cursor    string    // the Next of the page before; "": the first page
+	Cursor    string    // the Next of the previous page; "": the first page
 }
 
-// The orders of a list of messages: the latest call first, or the most asked users first.
+// A list of messages has one of these orders: the latest call first, or the most users in calls first.
 const (
 	SortLastCall = "last_call"
 	SortAsked    = "asked"
 )
 
-// Activity returns the decisions of all instances by hour, from the hour of since until the given time. A zero since is
-// 24 hours ago, and a zero until is now.
+// Activity returns the number of decisions of all service instances by hour, from the hour that contains since up to
+// the time until. A zero since stands for 24 hours ago, and a zero until for now.
 func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Activity, error) {
 	parameters := url.Values{}
 	for name, at := range map[string]time.Time{"since": since, "until": until} {
@@ -43,13 +43,13 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
 }
 
-// Messages lists messages with their results, a page at a time. A page may be short, even empty, and have a Next: the
-// service looks at a limited number of messages for each page.
+// Messages returns one page of the list of messages, with the results of each message. A page with a Next may hold few
+// messages or none, because the service reads a limited number of messages for each page.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }
 
-// Path returns the path and the query of the call of the API.
+// Path returns the URL path and the query of the API call.
 func (q *MessagesQuery) Path() string {
 	parameters := url.Values{}
 	set := func(name, value string, given bool) {
@@ -68,19 +68,22 @@ func (q *MessagesQuery) Path() string {
 	return inNamespace("/v1/messages", parameters, q.Namespace)
 }
 
-// Message returns the results of a message on each channel. The namespace "" means the key's own; other values need a
-// key without a namespace. For an unknown message, the error is an *Error with CodeNotFound.
+// Message returns the results of a message on each channel. An empty namespace stands for the namespace of the API key;
+// any other value needs an API key without a namespace. For an unknown message, the error is an *Error with
+// CodeNotFound.
 func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
 
-// MessageUsers is Message with the distinct users of the audit, if the service has one; see api.Message.Users.
+// MessageUsers works like Message, and also counts the distinct users if the service has an audit; see
+// api.Message.Users.
 func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
 }
 
-// SetTitle gives a message a title, its name for people, before or after its first call. "" removes the title. The
-// namespace "" means the key's own. A call that arrives twice changes nothing.
+// SetTitle sets the title of a message, which is a name for people, before or after the message's first call. An empty
+// title removes the title. An empty namespace stands for the namespace of the API key. Repeating SetTitle has no
+// further effect.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
 		return nil, errors.New("set the title of a message: the message id must not be empty")
@@ -93,8 +96,8 @@ func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*ap
 	return answer, nil
 }
 
-// messagePath returns the API path of a message. messagePath escapes ids of dots, which would otherwise be path
-// steps.
+// messagePath returns the API path of a message. messagePath escapes ids that consist of dots, which would otherwise be
+// path steps.
 func messagePath(id string) string {
 	element := url.PathEscape(id)
 	if strings.Trim(element, ".") == "" {
@@ -120,10 +123,10 @@ type MessageRelease struct {
 	Namespace string // only for keys without a namespace; "": the key's own
 }
 
-// ReleaseMessage releases all sends of a message. The service finds the users in its audit, and refuses the call
-// (CodeConflict) without an audit. ReleaseMessage repeats the call until all sends are released or a call makes no
-// progress. In the second case, Missing or Unavailable of the result is above 0, and a later call may release more.
-// The function each, if not nil, receives every answer.
+// ReleaseMessage releases all sends of a message. The service finds the users in its audit (its log of decisions), and
+// rejects the call with CodeConflict if it has no audit. ReleaseMessage repeats the call until all sends are released,
+// or until Config.Attempts calls in a row release nothing. If sends remain, Missing or Unavailable of the result is
+// above 0, and a later call may release more. ReleaseMessage calls each, unless it is nil, with every response.
 func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
@@ -158,7 +161,7 @@ func (c *Client) ReleaseMessage(
 	}
 }
 
-// addReleased adds up the released sends of two answers. The remaining sends are those of the last answer.
+// addReleased adds up the released sends of two responses. The sum has the remaining sends of the later response.
 func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer

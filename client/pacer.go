@@ -13,25 +13,25 @@ import (
 	"capper/client/api"
 )
 
-// PacerConfig holds the settings of a Pacer. Each zero field has the default written at the field.
+// PacerConfig holds the settings of a Pacer. A zero field stands for the default in the comment of the field.
 type PacerConfig struct {
 	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
 	Key       string   // required by pacers per key: the number of the sender, a tenant or a mailbox provider
 	Share     string   // a share of one of the Pacers that the API key may use; "": that of the API key, if any
 
-	// MaxWait is the longest accepted wait. A longer queue, or one beyond the max_wait of one of the Pacers (30 s
-	// unless configured), returns a QueueTooLongError at once. 0: callers wait for any time, and slots are reserved at
-	// most a second ahead. A slot that waits for a slow pacer leaves the room before it at the other Pacers.
+	// MaxWait is the longest wait that a caller accepts. A caller that would wait longer, or longer than the max_wait
+	// of one of the Pacers (30 s unless configured), gets a QueueTooLongError at once. 0: callers wait for any time,
+	// and the Pacer reserves slots at most a second ahead. While a send waits for one slow pacer, other senders may use
+	// earlier slots of the other Pacers.
 	MaxWait time.Duration
-	// Ahead is the time for which permits are requested ahead of their use; 100 ms. Two round trips are added, which
-	// matters when round trips are long.
+	// Ahead is the time for which permits are requested ahead of their use; 100 ms. The Pacer adds two round trips,
+	// which matters when round trips are long.
 	Ahead time.Duration
-	// OnRetry receives the error of each failed call that is retried. It must not wait for the Pacer. Nil: errors are
-	// dropped.
+	// OnRetry receives the error of each failed call that is retried. OnRetry must not wait for the Pacer. Nil: errors
+	// are dropped.
 	OnRetry func(error)
-	// OnAnswer is called at the first answer after failed calls, and must not wait for the Pacer either. Nil: no
-	// call.
+	// OnAnswer is called at the first response after failed calls. OnAnswer must not wait for the Pacer. Nil: no call.
 	OnAnswer func()
 }
 
@@ -57,8 +57,8 @@ const (
 )
 
 // Pacer starts sends at the pace of the service's pacers, which all senders share. A Pacer requests permits ahead in
-// batches and gives them to callers in order of arrival. A Pacer is safe for concurrent use, and makes no calls while
-// nobody waits. Close gives back the permits that nobody has used.
+// batches, and gives the permits to callers in order of arrival. A Pacer is safe for concurrent use, and makes no API
+// calls while no caller waits. Close gives back the permits that no caller has used.
 type Pacer struct {
 	client *Client
 	cfg    PacerConfig
@@ -72,15 +72,15 @@ type Pacer struct {
 	timer   *time.Timer // fires at the next action while a caller waits
 
 	fetching context.CancelFunc // cancels the running call; nil: no call runs
-	open     *asking            // request without an answer, which is repeated
+	open     *asking            // request without a response, which is repeated
 	failing  bool               // the last attempt of the running call failed
-	quickest time.Duration      // shortest round trip of the last answers; 0: no answer yet
+	quickest time.Duration      // shortest round trip of the last responses; 0: no response yet
 	refused  refusal
 	idle     chan struct{} // closed when the last call has ended; nil: the Pacer is open
 
 	life      context.Context    // ends when the Pacer is closed
 	stop      context.CancelFunc // ends life
-	leaseless bool               // the service does not know leases
+	leaseless bool               // the service has no leases
 }
 
 // waiter is a waiting caller.
@@ -112,17 +112,17 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 // Wait blocks until one send may start; see WaitN.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
-// WaitN blocks until n sends may start together: at the slot of their last permit, never earlier. The number n is
-// from 1 to api.MaxPermits and should be small compared to the limits of the pacers. Because permits of earlier slots
-// are used late, up to n-1 sends more than a limit's max may start within its window. Callers who can send fewer
-// should use WaitUpTo.
+// WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The number n is
+// from 1 to api.MaxPermits and should be small compared to the limits of the pacers. Because the sends with earlier
+// slots start late, up to n-1 sends more than the max of a limit may start within the window of the limit. Callers that
+// can send fewer messages should use WaitUpTo.
 //
-// The error is that of ctx, a refusal of the service (*Error), or a *QueueTooLongError. After an error nothing may be
-// sent. WaitN repeats calls that failed because of the network, an overload or an outage until ctx ends, and never
-// takes permits twice. An answer that was held up counts as a failed call: its permits are old when they arrive, so
-// WaitN asks again which of them are still ahead. Held up is an answer that took more than 100 ms and more than four
-// times the quickest of the last answers. Permits that nobody uses are dropped a second after their slot, or a window
-// after it if that is shorter.
+// WaitN returns the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an error of
+// WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an outage
+// until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats the call to
+// learn which slots are still ahead. A response is late if it took more than 100 ms and more than four times the
+// quickest of the last responses. The Pacer drops an unused permit a second after its slot, or a window of the pacer's
+// limits after its slot if that is shorter.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err
@@ -141,8 +141,8 @@ type Start struct {
 	Until   time.Time // time after which a send that has not started must not start with these permits
 }
 
-// WaitStart works like WaitUpTo, and also returns until when the sends may start. WaitStart is meant for senders who
-// hand the sends to somebody who may be slow.
+// WaitStart works like WaitUpTo, and also returns the time until which the sends may start. WaitStart is meant for
+// senders that pass the sends to another program, which may be slow.
 func (p *Pacer) WaitStart(ctx context.Context, n int) (Start, error) {
 	w, err := p.wait(ctx, 1, n)
 	return Start{w.got, w.last.until}, err
@@ -156,7 +156,7 @@ func (p *Pacer) Dropped() int64 {
 	return p.dropped
 }
 
-// drop discards permits that are too old, or that the service may have given back.
+// drop removes permits that are too old, or that the service may have taken back, from the stock.
 func (p *Pacer) drop(now time.Time) {
 	p.stock.lapse(now)
 	p.dropped += int64(p.stock.drop(now))
@@ -239,7 +239,8 @@ func (p *Pacer) tick() {
 	p.act(time.Now())
 }
 
-// act serves the queue, requests permits and sets the timer. The caller holds the lock, also for the functions below.
+// act gives permits to waiting callers, requests permits from the service, and sets the timer. The caller of act and of
+// the functions below holds the lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
@@ -269,7 +270,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give assigns the permits that are due to a waiter.
+// give moves permits whose slot has come from the stock to a waiting caller.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t
@@ -277,7 +278,7 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends all waits that the permits in the stock cannot serve, with err.
+// refuse returns err to all waiting callers whom the permits in the stock cannot serve.
 func (p *Pacer) refuse(err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

@@ -7,8 +7,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds ids one after the other, in a third of the bytes that they take as strings. UUIDs have 16 bytes, and
-// uint64 ids have 8 bytes, big endian. Other kinds of ids have no packed form.
+// Packed holds ids as bytes one after the other, in a third of the space of ids as strings. A UUID takes 16 bytes, and
+// a uint64 id takes 8 bytes, big endian. Other kinds of ids have no packed form.
 type Packed struct {
 	Bytes []byte
 	Width int // bytes of an id
@@ -41,7 +41,7 @@ func (p *Packed) Len() int {
 	return len(p.Bytes) / p.Width
 }
 
-// ID returns the bytes of the id at a position, which an answer's bitmaps name.
+// ID returns the bytes of the id at a position. The bitmaps of a response hold such positions.
 func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
 
 // bytes returns the packed ids, or nil for a nil p.
@@ -61,13 +61,13 @@ func (p *Packed) pick(positions []uint32) *Packed {
 	return picked
 }
 
-// slice returns the ids from the first position to the one before last.
+// slice returns the ids at the positions from first to last-1.
 func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
 
-// among returns the positions in a whole request of positions in a part of the request, whose ids have the positions
-// whole.
+// among converts positions in a part of a request to positions in the whole request. The id at position i of the part
+// is at position whole[i] of the request.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for _, position := range positions.ToArray() {
@@ -76,7 +76,7 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// form is the form of an answer about an audience.
+// form says how a response about an audience names users.
 type form int
 
 const (
@@ -85,8 +85,8 @@ const (
 	inStrings             // of texts
 )
 
-// formOf returns the form of an answer: packed ids under the key name_packed, strings under the key of list, and
-// otherwise bitmaps. The keys within the answer's values do not count.
+// formOf returns how a response names users: as packed ids if it has the key name_packed, as strings if it has the key
+// list, and otherwise as bitmaps. formOf looks only at the keys of the outermost object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {
@@ -107,7 +107,7 @@ type ignored struct{}
 // UnmarshalJSON accepts every value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// decoded decodes an answer, which the function of converts.
+// decoded decodes a response and converts it with the function of.
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
 	var answer Answer
 	if err := decode(content, &answer); err != nil {

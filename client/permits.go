@@ -10,14 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Permits requests permits of pacers in one call, for callers who keep the pace themselves; a Pacer does so for its
-// callers. Slots count from the return of Permits, and a permit may be used at its slot or later, never earlier. The
-// age of a permit counts from the call of Permits: drop permits that are older than their UsableFor. A call that took
-// longer than half of that is best repeated with its RequestID, which says what slots are still ahead. In an answer
-// that is Replayed, permits with a wait of 0 may be as old as the first call. After an error nothing may be sent,
-// because there was no answer.
+// Permits requests permits of pacers in one call, for callers that space their sends themselves; a Pacer does so for
+// its callers. The wait of a slot counts from the return of Permits. A permit may be used at its slot or later, never
+// earlier. The age of a permit counts from the call of Permits; callers drop permits that are older than UsableFor. If
+// a call took longer than half of UsableFor, repeat it with the same RequestID to learn which slots are still ahead. In
+// a response with Replayed, permits with a wait of 0 may be as old as the first call. After an error of Permits, the
+// caller must not send.
 //
-// A repeated call must not take permits twice, so a request without a RequestID gets a random one.
+// Permits gives a request without a RequestID a random RequestID, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
 	if r.RequestID == "" && r.Permits > 0 {
 		r.RequestID = rand.Text()
@@ -34,14 +34,14 @@ func (c *Client) Pacers(ctx context.Context) (*api.Pacers, error) {
 	return read[api.Pacers](ctx, c, "/v1/pacers")
 }
 
-// Pacer returns the state of one pacer. For a pacer per message, call Permits with Permits 0 and the MessageID
-// instead.
+// Pacer returns the state of one pacer. For a pacer per message, call the method Permits for 0 permits with the
+// MessageID instead.
 func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error) {
 	return read[api.PacerState](ctx, c, pacerPath(name))
 }
 
-// ForgetPacer deletes the log of granted permits of a pacer, for all messages of a pacer per message. Later permits
-// are granted as if no permit had been granted before. Calling ForgetPacer twice has the same effect as once.
+// ForgetPacer deletes a pacer's log of granted permits; for a pacer per message, the logs of all messages. The service
+// then grants permits as if the pacer had granted none before. Calling ForgetPacer twice has the same effect as once.
 func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	if err := c.call(ctx, "DELETE", pacerPath(name), nil, nil); err != nil {
 		return fmt.Errorf("forget pacer %q: %w", name, err)

@@ -26,8 +26,9 @@ type PressureAtLimit struct {
 	Limit   string // "": any limit
 }
 
-// Pressure counts how many messages people get, who is at a limit, and which campaigns use the slots. The service needs
-// an audit. The call may take seconds, and a key has one such call at a time.
+// Pressure returns how many messages people get, how many users are at a limit, and which campaigns use the slots of
+// the limits. The service needs an audit (a log of decisions). A call may take seconds, and an API key can make only
+// one such call at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

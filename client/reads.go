@@ -16,7 +16,8 @@ func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, er
 	return read[api.Explanation](ctx, c, userPath(user))
 }
 
-// Erase deletes the sends of a user. Changes of sets by calls stay, such as an opt-out. An unknown user is no error.
+// Erase deletes the recorded sends of a user. Changes of sets that API calls made, such as an opt-out, remain. An
+// unknown user is no error.
 func (c *Client) Erase(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user), nil, nil); err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)
@@ -24,8 +25,9 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 	return nil
 }
 
-// EraseWithSets deletes the sends of a user and the changes of sets by calls. Then only the builds decide whether the
-// user is in a set, so a person who opted out since the last build may receive messages.
+// EraseWithSets deletes the recorded sends of a user, and all changes of sets that API calls made for the user.
+// Afterwards only the builds decide whether the user is in a set, so a person who opted out since the last build may
+// receive messages.
 func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user)+"?sets=true", nil, nil); err != nil {
 		return fmt.Errorf("erase user %d with sets: %w", user, err)
@@ -38,7 +40,7 @@ func (c *Client) ExplainID(ctx context.Context, id string) (*api.ExplanationOfID
 	return read[api.ExplanationOfID](ctx, c, idPath(id))
 }
 
-// EraseID is Erase in a deployment whose ids are uint64, uuid or text.
+// EraseID works like Erase, in a deployment whose ids are uint64, uuid or text.
 func (c *Client) EraseID(ctx context.Context, id string) error {
 	if err := c.call(ctx, "DELETE", idPath(id), nil, nil); err != nil {
 		return fmt.Errorf("erase user %q: %w", id, err)
@@ -46,7 +48,7 @@ func (c *Client) EraseID(ctx context.Context, id string) error {
 	return nil
 }
 
-// EraseIDWithSets is EraseWithSets in a deployment whose ids are uint64, uuid or text.
+// EraseIDWithSets works like EraseWithSets, in a deployment whose ids are uint64, uuid or text.
 func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 	if err := c.call(ctx, "DELETE", idPath(id)+"?sets=true", nil, nil); err != nil {
 		return fmt.Errorf("erase user %q with sets: %w", id, err)
@@ -54,7 +56,7 @@ func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 	return nil
 }
 
-// idPath returns the path of a user. It escapes the text ids "." and "..", which would mean folders.
+// idPath returns the path of a user. idPath escapes the text ids "." and "..", which would otherwise be path steps.
 func idPath(id string) string {
 	if id == "." || id == ".." {
 		return "/v1/users/" + strings.ReplaceAll(id, ".", "%2E")
@@ -62,32 +64,32 @@ func idPath(id string) string {
 	return "/v1/users/" + url.PathEscape(id)
 }
 
-// IDs returns the kind of the deployment's ids, and the key that gives each id its image. A key with any scope may make
-// the call.
+// IDs returns the kind of the deployment's ids, and the key from which the image of an id (a 64-bit number) is
+// computed. An API key with any scope may call IDs.
 func (c *Client) IDs(ctx context.Context) (*api.IDs, error) { return read[api.IDs](ctx, c, "/v1/ids") }
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
 
-// Decisions returns the decisions about a user in the audit since the given time.
+// Decisions returns the decisions about a user that the audit has recorded since the given time.
 func (c *Client) Decisions(ctx context.Context, user uint32, since time.Time) (*api.Decisions, error) {
 	return read[api.Decisions](ctx, c, userPath(user)+"/decisions?since="+
 		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
 }
 
-// DecisionsOfID is Decisions in a deployment whose ids are uint64, uuid or text.
+// DecisionsOfID works like Decisions, in a deployment whose ids are uint64, uuid or text.
 func (c *Client) DecisionsOfID(ctx context.Context, id string, since time.Time) (*api.DecisionsOfID, error) {
 	return read[api.DecisionsOfID](ctx, c, idPath(id)+"/decisions?since="+
 		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
 }
 
-// DecidedUsers returns the users of a message on a channel by their latest outcome in the audit. The channel ""
-// stands for sends without a channel. The namespace "" means the key's own; other values need a key without a
-// namespace.
+// DecidedUsers returns the users of a message on a channel by their latest result in the audit. The channel "" stands
+// for sends without a channel. An empty namespace stands for the namespace of the API key; any other value needs an API
+// key without a namespace.
 func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
 	return read[api.DecidedUsers](ctx, c, decidedPath(messageID, channel, namespace))
 }
 
-// DecidedIDs is DecidedUsers in a deployment whose ids are uint64, uuid or text.
+// DecidedIDs works like DecidedUsers, in a deployment whose ids are uint64, uuid or text.
 func (c *Client) DecidedIDs(ctx context.Context, messageID, channel, namespace string) (*api.DecidedIDs, error) {
 	return read[api.DecidedIDs](ctx, c, decidedPath(messageID, channel, namespace))
 }
@@ -112,7 +114,7 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return read[api.Status](ctx, c, "/v1/status")
 }
 
-// Alive calls /healthz once, without a key, and returns nil while the service needs no restart. An *Error with
+// Alive calls /healthz once, which needs no API key, and returns nil while the service needs no restart. An *Error with
 // CodeUnavailable describes a problem that only a restart solves.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.once(ctx, "GET", "/healthz", nil, nil)

@@ -11,8 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, IDs,
-// Bitmap, Packed and Audience must be set.
+// ReleaseRequest selects recorded sends that did not happen; a release frees their slots in the limits. Exactly one of
+// Users, IDs, Bitmap, Packed and Audience must be set.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -23,7 +23,8 @@ type ReleaseRequest struct {
 	Audience  *Audience       // for a single call, unless ReleaseAll divides it
 }
 
-// ReleaseResult is the answer to a release call. Users without such a send count as absent, which is no error.
+// ReleaseResult is the result of a release call. Users without a recorded send of the message count as absent, which is
+// no error.
 type ReleaseResult struct {
 	Released          []uint32
 	Unavailable       []uint32 // unknown result: release again
@@ -33,7 +34,8 @@ type ReleaseResult struct {
 	UnavailableBitmap *roaring.Bitmap
 	ReleasedPacked    []byte // with an Audience of UUIDs or uint64 ids: packed ids
 	UnavailablePacked []byte
-	// Audience describes, for a request with an Audience, its users, its generation and the cursor of the next call.
+	// Audience, after a request with an Audience, has the number of users, the generation and the cursor of the next
+	// call.
 	Audience *api.AudienceTaken
 	Summary  api.ReleaseSummary
 }
@@ -92,11 +94,11 @@ func releasedPacked(a *api.ReleasePacked) *ReleaseResult {
 		Audience: a.Audience, Summary: a.Summary}
 }
 
-// releaseOfAudience is the answer to a release call for an audience. The kind of the deployment's ids decides about its
-// form.
+// releaseOfAudience is the response to a release call for an audience. The deployment's kind of ids decides whether the
+// response has bitmaps, packed ids or strings.
 type releaseOfAudience struct{ result *ReleaseResult }
 
-// UnmarshalJSON decodes an answer in each form.
+// UnmarshalJSON decodes a response with bitmaps, packed ids or strings.
 func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	switch form, wrong := formOf(answer, "released", "released"); {
 	case wrong != nil:
@@ -111,7 +113,7 @@ func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	return err
 }
 
-// released makes a release call, whose answer the function of converts.
+// released makes a release call and converts the response with the function of.
 func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
 	*ReleaseResult, error) {
 	var answer Answer
@@ -121,9 +123,9 @@ func released[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. An Audience is divided
-// into parts of one generation. Set the generation of the filter calls, because the current one may select other
-// users.
+// ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. ReleaseAll divides an
+// Audience into parts of one generation. Set Audience.Generation to the generation of the filter calls, because the
+// current generation may select other users.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
 	if err := r.check(); err != nil {
 		return err

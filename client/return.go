@@ -10,10 +10,9 @@ import (
 	"capper/client/api"
 )
 
-// ReturnPermits gives back permits that Permits granted and whose slots are ahead, so that other senders get them. The
-// request is the one that took them. Nothing may be sent with permits that are given back, so the sender gives them up
-// before the call, whatever its outcome. A second call with the same or a larger Used gives
-// back nothing.
+// ReturnPermits gives back permits that Permits granted and whose slots are in the future, so that other senders get
+// them. The argument r contains the request that took the permits. The caller must not send with these permits, even if
+// ReturnPermits returns an error. A second call with the same or a larger Used gives back nothing.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {
@@ -22,13 +21,12 @@ func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.P
 	return answer, nil
 }
 
-// ErrPacerClosed is the error of a wait for a Pacer that is closed.
+// ErrPacerClosed is the error of a wait for permits of a closed Pacer.
 var ErrPacerClosed = errors.New("the pacer is closed")
 
-// Close gives back the permits that the Pacer requested ahead and that nobody has used, as far as their slots are
-// ahead, and returns their number. Running and later waits return ErrPacerClosed. Close waits for a call under way,
-// which may still bring permits, and for the service, until ctx ends. After an error, permits may not have gone back.
-// A second Close does nothing.
+// Close gives back the unused permits whose slots are in the future, and returns their number. Running and later waits
+// return ErrPacerClosed. Until ctx ends, Close waits for a running request, which may still bring permits, and for the
+// service. After an error of Close, the service may still count unused permits. A second Close does nothing.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {
@@ -49,7 +47,8 @@ func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	return returned, err
 }
 
-// shut ends all waits. It returns the channel that is closed when no call is under way, and whether the Pacer was open.
+// shut ends all waits. shut returns a channel that is closed when no request for permits runs, and whether the Pacer
+// was open.
 func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +65,7 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	return p.idle, true
 }
 
-// ended closes the channel of a closed Pacer that has no call under way. The caller holds the lock.
+// ended closes the channel idle of a closed Pacer when no request for permits runs. The caller holds the lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
 		select {
@@ -77,8 +76,8 @@ func (p *Pacer) ended() {
 	}
 }
 
-// leftover removes all permits from the stock and returns, by request, those that may be ahead. A request without an
-// answer may have got all of its permits.
+// leftover removes all permits from the stock, and returns their number for each request that may have future slots.
+// leftover also returns a request without a response, because the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,23 +31,23 @@ func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.G
 // LookupRequest asks for the segment and sets of users. Exactly one of Users, IDs, Bitmap, Packed and Audience must be
 // set.
 type LookupRequest struct {
-	Users    []uint32        // the answer lists users
-	IDs      []string        // ids of every kind, such as UUIDs; the answer lists them
-	Packed   *Packed         // UUIDs or uint64 ids; the answer has bitmaps of positions in Packed
-	Bitmap   *roaring.Bitmap // dense ids; the answer has bitmaps. It is not modified
-	Audience *Audience       // for a single call; the answer has bitmaps, packed ids, or lists of text ids
+	Users    []uint32        // the result lists users
+	IDs      []string        // ids of every kind, such as UUIDs; the result lists them
+	Packed   *Packed         // UUIDs or uint64 ids; the result has bitmaps of positions in Packed
+	Bitmap   *roaring.Bitmap // dense ids; the result has bitmaps. It is not modified
+	Audience *Audience       // for a single call; the result has bitmaps, packed ids, or lists of text ids
 	Sets     []string        // also report membership in these sets; at most api.MaxLookupSets
 
-	// Generation selects the generation of an earlier call, for a consistent answer; "": the current one. An Audience
-	// has its own generation.
+	// Generation selects the generation of an earlier call, for consistent results; "": the current generation. An
+	// Audience has its own generation.
 	Generation string
 }
 
-// LookupResult is the answer to a lookup: Users, IDs, the bitmaps, or the packed ids.
+// LookupResult is the result of a lookup. Depending on the request, Users, IDs, the bitmaps or the packed ids are set.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once
-	IDs        []api.UserLookupOfID // the same, with IDs or with an Audience of text ids
+	IDs        []api.UserLookupOfID // the same for IDs, or for an Audience of text ids
 
 	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // members of each set of LookupRequest.Sets
@@ -88,10 +88,11 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 	return lookedUp(ctx, c, request, lookedUpBitmaps)
 }
 
-// lookupOfAudience is the answer to a lookup of an audience. The kind of the deployment's ids decides about its form.
+// lookupOfAudience is the response to a lookup of an audience. The deployment's kind of ids decides whether the
+// response has bitmaps, packed ids or strings.
 type lookupOfAudience struct{ result *LookupResult }
 
-// UnmarshalJSON decodes an answer in each form.
+// UnmarshalJSON decodes a response with bitmaps, packed ids or strings.
 func (l *lookupOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	switch form, wrong := formOf(answer, "segment", "users"); {
 	case wrong != nil:
@@ -118,7 +119,7 @@ func lookedUpStrings(a *api.LookupStrings) *LookupResult {
 	return &LookupResult{Generation: a.Generation, IDs: a.Users, Audience: a.Audience}
 }
 
-// lookedUp makes a lookup call, whose answer the function of converts.
+// lookedUp makes a lookup call and converts the response with the function of.
 func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *LookupResult) (*LookupResult,
 	error) {
 	var answer Answer
@@ -129,7 +130,7 @@ func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*
 }
 
 // SegmentBitmap returns the users of a segment or set, and the name of their generation. The argument generation
-// selects a kept generation; "" selects the current one.
+// selects an earlier generation that the service still holds; "" selects the current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file
@@ -144,8 +145,8 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 	return bitmap.Bitmap, answer.header.Get(api.HeaderGeneration), nil
 }
 
-// Members iterates over the ids of a segment or set in pages, in ascending order. All pages are from one generation;
-// "" selects the current one at the first page. The iteration ends after an error.
+// Members iterates over the ids of a segment or set in pages, in ascending order. All pages are from one generation; an
+// empty generation selects the generation that is current at the first page. The iteration ends after an error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}
@@ -160,7 +161,8 @@ func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2
 	}
 }
 
-// MemberIDs is Members in a deployment whose ids are uint64, uuid or text, in the order of the ids' images.
+// MemberIDs works like Members, in a deployment whose ids are uint64, uuid or text. The ids are in the order of their
+// images (64-bit numbers).
 func (c *Client) MemberIDs(ctx context.Context, name, generation string) iter.Seq2[*api.MemberStrings, error] {
 	return func(yield func(*api.MemberStrings, error) bool) {
 		parameters := url.Values{}

@@ -8,24 +8,26 @@ import (
 	"capper/client/api"
 )
 
-// Import records sends that another system made, with their own times, in one call. It decides nothing. Importing the
-// same sends again has no effect, so a failed call can be repeated unchanged. Import needs a key with the scope admin.
+// Import records sends that another system made, with their own times, in one call. Import applies no limits. Importing
+// the same sends again has no effect, so a failed call can be repeated unchanged. Import needs an API key with the
+// scope admin.
 func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return c.ImportInto(ctx, "", r)
 }
 
-// ImportInto imports sends into a namespace like Import; "" stands for the namespace without a name.
+// ImportInto works like Import and records the sends in a namespace. An empty namespace stands for the namespace
+// without a name.
 func (c *Client) ImportInto(ctx context.Context, namespace string, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return imported[api.ImportAnswer](ctx, c, namespace, r, len(r.Sends))
 }
 
-// ImportIDsInto is ImportInto for ids of every kind, such as UUIDs. The answer has canonical ids.
+// ImportIDsInto works like ImportInto for ids of every kind, such as UUIDs. The response has canonical ids.
 func (c *Client) ImportIDsInto(ctx context.Context, namespace string, r *api.ImportRequestStrings) (
 	*api.ImportAnswerStrings, error) {
 	return imported[api.ImportAnswerStrings](ctx, c, namespace, r, len(r.Sends))
 }
 
-// imported makes the call of an import of n sends.
+// imported makes the API call that imports n sends.
 func imported[Answer any](ctx context.Context, c *Client, namespace string, r any, n int) (*Answer, error) {
 	var answer Answer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends", url.Values{}, namespace), r, &answer); err != nil {

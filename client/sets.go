@@ -26,21 +26,21 @@ type SetChange struct {
 	// need not be known (api.MemberChangeOfID.Image).
 	AddImages    []uint64
 	RemoveImages []uint64
-	// At is the time when the persons said so; zero: the time of the call. The latest change of a user stands, so a
-	// caller that repeats calls after a long outage sets At.
+	// At is the time when the users asked for the change; zero: the time of the call. The change with the latest time
+	// counts, so a caller that repeats calls after a long outage sets At.
 	At time.Time
 }
 
-// setCalls is the number of users from which a call sends a bitmap instead of ids.
+// setCalls is the number of users from which a change of a set sends a bitmap instead of ids.
 const setCalls = 1000
 
-// ChangeSet changes a set. When ChangeSet returns without an error, every later call of every instance decides with
-// the change, and no crash loses it. The call needs a key with the scope lists. More than api.MaxSetUsers users take
-// several calls. The result counts the users of all calls, and has the time of the last one.
+// ChangeSet changes a set. When ChangeSet returns without an error, every later call of every instance decides with the
+// change, and no crash loses it. ChangeSet needs an API key with the scope lists. ChangeSet makes several API calls for
+// more than api.MaxSetUsers users. The result counts the users of all API calls, and has the time of the last API call.
 //
-// After an error some users may have been changed; the result, unless it is nil, counts the users of the calls that
-// were answered 200. Repeating ChangeSet is safe. A set at its bound (CodeTooManyRecords) is an error at once: a build
-// that contains the changes makes space.
+// After an error, some users may have been changed. The result, unless it is nil, counts the users of the calls with
+// status 200. Repeating ChangeSet is safe. ChangeSet does not retry CodeTooManyRecords: the set has its maximum number
+// of changes, and only a build that contains the changes makes space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
 	bodies, err := change.bodies()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*
 	return sum, nil
 }
 
-// bodies returns the bodies of the calls for a change.
+// bodies returns the request bodies of the calls for a change.
 func (change *SetChange) bodies() ([]any, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
 		return change.bodiesOfIDs()
@@ -116,8 +116,8 @@ type changeOfIDs struct {
 	At           *time.Time `json:"at,omitempty"`
 }
 
-// bodiesOfIDs returns the bodies of the calls for a change by ids. The service finds a user in both lists if the change
-// fits into one call. For a larger change the client compares the texts.
+// bodiesOfIDs returns the request bodies of the calls for a change by ids. The service detects a user in both lists if
+// the change fits into one call. For a larger change, only the client compares the texts of the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -130,7 +130,7 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	}), nil
 }
 
-// bodiesOfImages returns the bodies of the calls for a change by images of ids.
+// bodiesOfImages returns the request bodies of the calls for a change by images of ids.
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
 		return nil, errors.New("AddImages and RemoveImages: must not be combined with Add or Remove")
@@ -166,7 +166,7 @@ func inBoth(list, other []string) (text string, both bool) {
 	return "", false
 }
 
-// bodiesOf returns one body, or several bodies whose users are all added or all removed.
+// bodiesOf returns one request body, or several request bodies that each only add or only remove users.
 func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies []any) {
 	if len(add)+len(remove) <= api.MaxSetUsers {
 		return []any{body(add, remove)}
@@ -196,21 +196,23 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation, and those that exist only by calls, with their live changes. It
-// needs a key with the scope read or lists.
+// Sets lists the sets of the current generation and the sets that exist only because of API calls, with their live
+// changes. Sets needs an API key with the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }
 
-// SetMembers iterates over the live changes of a set since the given time, in the order of the users; the zero time
-// stands for all. These are changes by calls; Members lists the users of the build. The iteration ends after an error.
+// SetMembers iterates over the live changes of a set, made by API calls, since the given time, in the order of the
+// users. The zero time selects all changes. Members lists the users of the build instead. The iteration ends after an
+// error.
 func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) iter.Seq2[*api.MemberChange, error] {
 	return changesIn(ctx, c, set, since, func(page *api.SetMembers) ([]api.MemberChange, *string) {
 		return page.Changes, page.Next
 	})
 }
 
-// SetMemberIDs is SetMembers in a deployment whose ids are uint64, uuid or text, in the order of the users' images.
+// SetMemberIDs works like SetMembers, in a deployment whose ids are uint64, uuid or text. The changes are in the order
+// of the users' images.
 func (c *Client) SetMemberIDs(
 	ctx context.Context, set string, since time.Time,
 ) iter.Seq2[*api.MemberChangeOfID, error] {
@@ -219,7 +221,8 @@ func (c *Client) SetMemberIDs(
 	})
 }
 
-// changesIn iterates over the changes of all pages. The function of returns those of a page, and its Next.
+// changesIn iterates over the changes of all pages. The function of returns the changes of a page, and the cursor of
+// the next page.
 func changesIn[Page, Change any](ctx context.Context, c *Client, set string, since time.Time,
 	of func(*Page) ([]Change, *string)) iter.Seq2[*Change, error] {
 	return func(yield func(*Change, error) bool) {
@@ -247,8 +250,8 @@ func changesIn[Page, Change any](ctx context.Context, c *Client, set string, sin
 	}
 }
 
-// NotStored returns the users whose changes may not be stored, from an error of ChangeSet. It returns nil when the
-// error names no users.
+// NotStored returns the users whose changes may not be stored, from an error of ChangeSet. NotStored returns nil when
+// the error names no users.
 func NotStored(err error) []uint32 {
 	var refused *Error
 	if errors.As(err, &refused) {
@@ -257,7 +260,7 @@ func NotStored(err error) []uint32 {
 	return nil
 }
 
-// NotStoredIDs is NotStored for a change with AddIDs or RemoveIDs.
+// NotStoredIDs works like NotStored for a change with AddIDs or RemoveIDs.
 func NotStoredIDs(err error) []string {
 	var refused *Error
 	if errors.As(err, &refused) {

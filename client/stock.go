@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// stock holds granted and unused permits. A later grant may have earlier slots, so the permit with the earliest slot is
-// used first.
+// stock holds the unused permits of a Pacer. A later grant may have earlier slots, so the Pacer uses the permit with
+// the earliest slot first.
 type stock struct {
 	runs    []stockRun // in the order of at
 	permits int        // permits of all runs
 }
 
-// stockRun is a run of permits with regular slots. The sender knows a slot only roughly: the service granted it at
-// some time between the call and the answer. The permit is used as if the slot were the latest possible one, and
-// dropped as if the slot were the earliest possible one.
+// stockRun is a series of permits whose slots have equal distances. The Pacer knows a slot only roughly, because the
+// service granted the permit at some time between the call and the response. The Pacer uses a permit as if its slot
+// were at the latest possible time, and drops it as if its slot were at the earliest possible time.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first, on the monotonic clock
 	every   time.Duration
@@ -39,16 +39,16 @@ func (r *stockRun) due(now time.Time) int {
 // last returns the slot of the last permit.
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
-// cut removes the first n permits from the run and returns the slot of the last one.
+// cut removes the first n permits from the run and returns the slot of the last removed permit.
 func (r *stockRun) cut(n int) (slot time.Time) {
 	slot = r.at.Add(time.Duration(n-1) * r.every)
 	r.at, r.permits = slot.Add(r.every), r.permits-n
 	return slot
 }
 
-// add puts the permits of an answer into the stock. Waits count from the arrival of the answer, and the age of a
-// permit counts from the time at which the answered attempt was sent. In the answer to a repeated call, past slots have
-// a wait of 0 and may be as old as the first attempt; they are late like an answer that took as long.
+// add puts the permits of a response into the stock. Waits count from the arrival of the response, and the age of a
+// permit counts from the start of the attempt. In the response to a repeated call, past slots have a wait of 0 and may
+// be as old as the first attempt. The Pacer uses such permits only within inTime after the first attempt.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -106,7 +106,7 @@ func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits to the stock, of which the latest slot was at. They are used next.
+// putBack returns n permits to the stock, where at is their latest slot. The Pacer uses these permits next.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -144,7 +144,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead removes all permits and returns, for each request that has slots after now, the number of its permits.
+// ahead removes all permits from the stock. For each request that has slots after now, ahead returns the number of its
+// permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -157,7 +158,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards permits that are too old and returns their number. Their slots are past, so they cannot be given back.
+// drop discards permits that are too old and returns their number. The slots of these permits are past, so the Pacer
+// cannot give the permits back.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -175,7 +177,7 @@ func (s *stock) drop(now time.Time) (dropped int) {
 	return dropped
 }
 
-// cut removes n permits from the first run and returns the slot of the last one.
+// cut removes n permits from the first run and returns the slot of the last removed permit.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n

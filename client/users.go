@@ -8,7 +8,7 @@ import (
 	"capper/client/api"
 )
 
-// given holds the fields of a request of which one gives the users.
+// given holds the fields of a request that can name the users; exactly one of the fields must be set.
 type given struct {
 	users    []uint32
 	ids      []string

@@ -7,9 +7,9 @@ import (
 	"capper/client/api"
 )
 
-// WhatIf replays the recorded calls of a period under changed limits, and returns how the decisions would have
-// changed. The service refuses the call without an audit (CodeConflict), for more decisions than it replays in a call
-// (CodeTooLarge), and while it computes another answer for the same key (CodeOverloaded).
+// WhatIf replays the recorded calls of a period under changed limits, and returns how the decisions would have changed.
+// The service rejects the call with CodeConflict if it has no audit, and with CodeTooLarge for too many decisions. The
+// service rejects the call with CodeOverloaded while another what-if call of the same API key runs.
 func (c *Client) WhatIf(ctx context.Context, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	answer := new(api.WhatIf)
 	if err := c.call(ctx, "POST", "/v1/whatif", r, answer); err != nil {
