@@ -9,7 +9,7 @@ type Activity struct {
 	Hours []ActivityHour `json:"hours"` // in order, only hours with calls
 }
 
-// ActivityHour counts the answers to the calls of one hour that record. A user who was in two calls counts twice.
+// ActivityHour counts the results of the recording calls of one hour. A user who was in two calls counts twice.
 type ActivityHour struct {
 	At          time.Time        `json:"at"` // begin of the hour, in UTC
 	Calls       int64            `json:"calls"`
@@ -21,7 +21,7 @@ type ActivityHour struct {
 	Parts       []ActivityPart   `json:"parts"` // in order, only parts with calls
 }
 
-// ActivityPart counts the answers to the calls of five minutes.
+// ActivityPart counts the results of the calls of five minutes.
 type ActivityPart struct {
 	At      time.Time `json:"at"` // begin of the part
 	Asked   int64     `json:"asked"`

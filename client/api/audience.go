@@ -6,7 +6,7 @@ import (
 )
 
 // AudienceQuery selects the users of a call by an expression over segments and sets, instead of user_ids or
-// users_bitmap. The zero value selects nobody and means that another field gives the users.
+// users_bitmap. The zero value selects nobody; another field then gives the users.
 type AudienceQuery struct {
 	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a
 	// blank must precede it) and parentheses. The operator & binds first; the others are evaluated from left to
@@ -18,7 +18,7 @@ type AudienceQuery struct {
 	// with the lowest images; AudienceTaken.Next selects the next ones. 0: all users, which is an error when there are
 	// more than a call allows.
 	MaxUsers int `json:"max_users,omitempty"`
-	// Cursor is the AudienceTaken.Next of the previous call. The rest of the query must be unchanged.
+	// Cursor is the AudienceTaken.Next of the previous call. All other fields of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`
 	// Generation selects the generation in which the names are looked up. "": that of the cursor, or otherwise the
 	// current one.
@@ -26,7 +26,7 @@ type AudienceQuery struct {
 }
 
 // Sample selects a fixed share of the users; see the documentation of the API. A Sample has either Percent, or From and
-// To, which give a range on the salt's scale. Ranges that do not overlap have no common user.
+// To. From and To are percentages on the scale of the salt; samples whose ranges do not overlap have no common user.
 type Sample struct {
 	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
@@ -45,7 +45,8 @@ const MaxParts = 10_000
 
 // AudienceTaken describes the users whom a call with an audience selected.
 type AudienceTaken struct {
-	// generation of the names; an instance keeps it for an hour after the last call to this instance that used it
+	// generation of the names; an instance keeps the generation for an hour after the last call to this instance that
+	// used it
 	Generation string `json:"generation"`
 	Users      int    `json:"users"`               // number of users of this call
 	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
@@ -119,13 +120,13 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep is the number of users with at least Sends counted sends, and fewer than in the next step.
+// UseStep is the number of users with at least Sends counted sends, and with fewer sends than the next step.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`
 }
 
-// ForecastPoint is the answer that a filter call would give at a time, if no message were sent before.
+// ForecastPoint holds the result that a filter call would return at the time At, if no message were sent until then.
 type ForecastPoint struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`

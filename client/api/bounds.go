@@ -3,7 +3,7 @@ package api
 // MaxMessageID is the maximum length of a message id in bytes.
 const MaxMessageID = 128
 
-// These are the default bounds of a call, which the service's configuration may change. The service refuses larger
+// These are the default bounds of a call, which the service's configuration may change. The service rejects larger
 // calls with CodeTooLarge.
 const (
 	MaxUserIDs     = 100_000   // ids of user_ids

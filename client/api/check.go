@@ -14,7 +14,8 @@ type SendsCheckRequest struct {
 	Images []string `json:"images,omitempty"`
 }
 
-// SendsCheck is the answer to POST /v1/sends/check. Users with a recorded send are only counted, not listed.
+// SendsCheck is the answer to POST /v1/sends/check. SendsCheck only counts the users with a recorded send, and does not
+// list them.
 type SendsCheck struct {
 	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by storage location
 	Unavailable []uint32          `json:"unavailable"` // unknown result: ask again

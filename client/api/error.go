@@ -36,8 +36,8 @@ func Codes() []Code {
 	}
 }
 
-// Status returns the HTTP status of an answer with the code. Status holds the only table of codes and statuses. An
-// unknown code is an internal error of the service.
+// Status returns the HTTP status of a response with the code. Status holds the only table of codes and statuses. An
+// unknown code has the status 500.
 func (c Code) Status() int {
 	switch c {
 	case CodeInvalidRequest:
@@ -72,7 +72,7 @@ func (c Code) Status() int {
 	return http.StatusInternalServerError
 }
 
-// Error is the answer to a refused call.
+// Error is the response to a rejected call.
 type Error struct {
 	Error Refusal `json:"error"`
 	// Unavailable lists the users whose changes may not be stored, for a call that changes a set. Repeat the call.
@@ -84,7 +84,7 @@ type Error struct {
 	UnavailableImages []string `json:"unavailable_images,omitempty"`
 }
 
-// Refusal describes why a call was refused.
+// Refusal describes why the service rejected a call.
 type Refusal struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`         // for people; contains the field, the value and the rule

@@ -55,8 +55,8 @@ type FilterBitmaps struct {
 	ConfigVersion string         `json:"config_version"`
 }
 
-// FilterPositions is the answer to a filter call with users_packed. Its bitmaps hold positions in the request, counted
-// from 0. A repeated id has the position of its first occurrence.
+// FilterPositions is the answer to a filter call with users_packed. The bitmaps of FilterPositions hold positions of
+// ids in users_packed, counted from 0. A repeated id has the position of its first occurrence.
 type FilterPositions struct {
 	AllowedPositions  Bitmap `json:"allowed_positions"`
 	ReplayedPositions Bitmap `json:"replayed_positions"`
@@ -69,8 +69,8 @@ type FilterPositions struct {
 	ConfigVersion        string            `json:"config_version"`
 }
 
-// FilterPacked is the answer to a filter call with audience, in a deployment whose ids are UUIDs or uint64. It holds
-// packed ids: 16 bytes of a UUID, or 8 bytes of a uint64 id, big endian.
+// FilterPacked is the answer to a filter call with audience, in a deployment whose ids are UUIDs or uint64.
+// FilterPacked holds packed ids: 16 bytes of a UUID, or 8 bytes of a uint64 id, big endian.
 type FilterPacked struct {
 	AllowedPacked  []byte `json:"allowed_packed"`
 	ReplayedPacked []byte `json:"replayed_packed"`
@@ -115,8 +115,9 @@ func (d Denial) MarshalJSON() ([]byte, error) {
 	}{plain(d), (*instant)(d.RetryAt)})
 }
 
-// NoSegment names users without a segment in answers and metrics. The policy's default limits apply to them. A
-// segment should not have this name, because both groups would be counted together.
+// NoSegment names users without a segment in responses and metrics. The policy's default limits apply to users without
+// a segment. No segment should be named "default", because responses would count its users together with users without
+// a segment.
 const NoSegment = "default"
 
 // WaveIDs is a group of denied users whose RetryAt is within the same hour.

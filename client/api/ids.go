@@ -1,10 +1,11 @@
 package api
 
-// IDs is the answer of GET /v1/ids: the kind of a deployment's ids, and the key that gives each id its image.
+// IDs is the answer of GET /v1/ids: the kind of a deployment's ids, and the key from which the image of an id (a 64-bit
+// number) is computed.
 type IDs struct {
 	Kind  string `json:"kind"`            // one of the kinds
 	Key   string `json:"key,omitempty"`   // 32 hexadecimal digits; "" for KindDense
-	Check string `json:"check,omitempty"` // of kind and key, which stores and manifests keep; "" for KindDense
+	Check string `json:"check,omitempty"` // checksum of kind and key, which stores and manifests keep; "" for KindDense
 }
 
 // A deployment has ids of one of these kinds.

@@ -15,8 +15,8 @@ type Accepted struct {
 	Losses []AcceptedLoss `json:"losses"` // empty: there was no loss to accept
 }
 
-// AcceptedLoss describes the recovery of one server. Users whose logs were dropped may receive more than their limits
-// allow.
+// AcceptedLoss describes one Redis server whose loss an operator accepted. Users whose logs of sends were dropped may
+// receive more messages than their limits allow.
 type AcceptedLoss struct {
 	Node       string    `json:"node"`
 	Reason     string    `json:"reason"` // "policy", "evicted" or "append_only"

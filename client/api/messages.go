@@ -9,8 +9,8 @@ type Messages struct {
 	Next     *string   `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// Message holds the counts of a message on one channel. Allowed and Released count the sends in the logs, exactly
-// unless AtLeast is set. The other fields count answers, so a user who was in two calls counts twice.
+// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends, exactly unless
+// AtLeast is set. The other fields count results of calls, so a user who was in two calls counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -43,8 +43,9 @@ type Message struct {
 	FromAudit bool `json:"from_audit,omitempty"`
 }
 
-// MessageUsers counts the distinct users of a message on one channel by their latest outcome in the audit. Asked is the
-// sum of all other counts. A user with a send counts as allowed, even if a later call withheld the message.
+// MessageUsers counts the distinct users of a message on one channel by their latest result in the audit. Asked is the
+// sum of all other counts of MessageUsers. A user with a recorded send counts as allowed, even if a later call denied
+// the message.
 type MessageUsers struct {
 	Asked    int64 `json:"asked"`
 	Allowed  int64 `json:"allowed"`  // with a send that was not released
@@ -60,7 +61,7 @@ type MessageUsers struct {
 	Generation string                         `json:"generation,omitempty"`
 }
 
-// MessageSegmentUsers counts the distinct users of one segment. Asked is the sum of the others.
+// MessageSegmentUsers counts the distinct users of one segment. Asked is the sum of the other counts.
 type MessageSegmentUsers struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"`
@@ -69,7 +70,7 @@ type MessageSegmentUsers struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// MessageSegment counts answers about the users of one segment.
+// MessageSegment counts results of calls for the users of one segment.
 type MessageSegment struct {
 	Asked   int64 `json:"asked"`
 	Allowed int64 `json:"allowed"` // includes replayed

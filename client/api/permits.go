@@ -59,9 +59,8 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
-// UsableFor returns how long after its slot a permit may be used: a second, or the shortest window that the answer
-// names, if that is shorter. Older permits must be dropped, because other senders have received permits in the
-// meantime.
+// UsableFor returns how long after its slot a permit may be used: a second, or the shortest window in the response if
+// that is shorter. The client must drop older permits, because other senders have received permits in the meantime.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {
@@ -72,9 +71,9 @@ func (p *Permits) UsableFor() time.Duration {
 	return usable
 }
 
-// Slot is a run of permits with regular times. A sender may use the first permit after WaitMS, and each further permit
-// EveryMS after the previous one. Waits count from the moment when the client reads the answer, so that no send starts
-// too early. The age of a permit counts from the moment the client sent the call.
+// Slot is a series of permits at equal intervals. A sender may use the first permit after WaitMS, and each further
+// permit EveryMS after the previous one. Waits count from the moment when the client reads the response, so that no
+// send starts too early. The age of a permit counts from the moment when the client sent the call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once
@@ -130,7 +129,7 @@ type PacerLimitUse struct {
 	Window string `json:"window"`
 }
 
-// PacerShare is a part of a pacer that is reserved for the calls of the share.
+// PacerShare is a percentage of a pacer's permits that is reserved for calls with the name of the share.
 type PacerShare struct {
 	Name    string `json:"name"`
 	Percent int    `json:"percent"`

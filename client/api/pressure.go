@@ -3,7 +3,7 @@ package api
 import "time"
 
 // Pressure is the answer of GET /v1/pressure: how many messages people got in each week, who is at a limit, which
-// campaigns use the slots, and which campaigns held users back from others.
+// campaigns use the slots, and which campaigns kept users from receiving others.
 type Pressure struct {
 	// Weeks are periods of 7 days, the latest first; the first one ends when the call was made, or at the until of the
 	// call. Each list of numbers by week has this order.
@@ -27,7 +27,7 @@ type Pressure struct {
 	HeldBack []PressureHeld `json:"held_back"` // by users who were held back, descending
 }
 
-// PressureWeek is a period: From belongs to it, and To does not.
+// PressureWeek is a period that includes the time From and excludes the time To.
 type PressureWeek struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -91,8 +91,8 @@ type PressureUsers struct {
 	UserIDs     []string `json:"user_ids,omitzero"`      // other ids
 }
 
-// PressureCampaign is a message on a channel, with the number of its sends by week. For a key with a namespace, the
-// campaigns of each other namespace are one row without a message id.
+// PressureCampaign is a message on a channel, with the number of its sends by week. For an API key with a namespace,
+// one row without a message id stands for all campaigns of another namespace.
 type PressureCampaign struct {
 	PressureMessage
 	Messages []int64 `json:"messages"` // without released ones
@@ -108,16 +108,17 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the number of users whom a limit above 0 held back from it. A user counts once, for
-// any number of calls. TakenBy lists the campaigns that had sent to these users within the window of the limit.
+// PressureHeld is a campaign with the number of users to whom a limit above 0 denied the campaign. A user counts once,
+// for any number of calls. TakenBy lists the campaigns that had sent messages to the denied users within the window of
+// the limit.
 type PressureHeld struct {
 	PressureMessage
 	Users   int64           `json:"users"`
 	TakenBy []PressureTaken `json:"taken_by"` // by users, descending
 }
 
-// PressureTaken is the number of users who had received one campaign, and were therefore held back from another one. A
-// user may have been sent several.
+// PressureTaken is the number of users who had received one campaign and were therefore denied another campaign. A user
+// who had received several campaigns may count for each of them.
 type PressureTaken struct {
 	PressureMessage
 	Users int64 `json:"users"`

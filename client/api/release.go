@@ -10,7 +10,8 @@ type ReleaseRequest struct {
 	AudienceQuery
 }
 
-// ReleaseIDs is the answer to a release call with user_ids. Users without such a send are only counted, as absent.
+// ReleaseIDs is the answer to a release call with user_ids. ReleaseIDs does not list users without a recorded send of
+// the message; its summary counts them as absent.
 type ReleaseIDs struct {
 	Released    []uint32       `json:"released"`
 	Unavailable []uint32       `json:"unavailable"` // unknown result: release again
@@ -26,7 +27,8 @@ type ReleaseBitmaps struct {
 	Summary  ReleaseSummary `json:"summary"`
 }
 
-// ReleasePositions is the answer to a release call with users_packed. Its bitmaps hold positions in the request.
+// ReleasePositions is the answer to a release call with users_packed. The bitmaps of ReleasePositions hold positions of
+// ids in users_packed.
 type ReleasePositions struct {
 	ReleasedPositions    Bitmap         `json:"released_positions"`
 	UnavailablePositions Bitmap         `json:"unavailable_positions"`

@@ -1,6 +1,6 @@
 package api
 
-// PermitsReturn is the body of POST /v1/permits/return: the call that took the permits, with its RequestID, and the
+// PermitsReturn is the body of POST /v1/permits/return: the request that took the permits, with its RequestID, and the
 // number of permits that were used.
 type PermitsReturn struct {
 	PermitsRequest
@@ -18,8 +18,9 @@ type PermitsReturned struct {
 	Pacers     []PacerReturned `json:"pacers"` // in the order of the request
 }
 
-// PacerReturned is the number of slots that a pacer has again. It is below the number of returned permits if the pacer
-// was reset in the meantime, or if its log cannot remove some slots. Those slots count until they pass.
+// PacerReturned is the number of slots of one pacer that a return made free again. The number is below the number of
+// returned permits if the pacer was reset in the meantime, or if the pacer's log cannot remove some slots. A slot that
+// the log cannot remove counts until its time has passed.
 type PacerReturned struct {
 	Name     string `json:"name"`
 	Returned int    `json:"returned"`

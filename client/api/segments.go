@@ -60,7 +60,8 @@ type LookupBitmaps struct {
 	Audience   *AudienceTaken    `json:"audience,omitempty"`
 }
 
-// LookupPositions is the answer to a lookup of users_packed. Its bitmaps hold positions in the request.
+// LookupPositions is the answer to a lookup of users_packed. The bitmaps of LookupPositions hold positions of ids in
+// users_packed.
 type LookupPositions struct {
 	Generation       string            `json:"generation"`
 	SegmentPositions map[string]Bitmap `json:"segment_positions"` // segments without any of the users are left out
@@ -76,8 +77,9 @@ type LookupPacked struct {
 }
 
 // HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body
-// of the answer is the bitmap in the portable roaring format (application/octet-stream). In these paths, a / in a
-// name is written as %2F. The query parameter generation selects a kept generation.
+// of the response is the bitmap in the portable roaring format (application/octet-stream). In the path, a / in the name
+// of a segment is written as %2F. The query parameter generation selects an earlier generation that the service still
+// holds.
 const HeaderGeneration = "X-Segments-Generation"
 
 // Members is the answer of GET /v1/segments/{name}/members: a page of ids in ascending order.
@@ -88,8 +90,8 @@ type Members struct {
 	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
 }
 
-// MemberStrings is Members in a deployment whose ids are uint64, uuid or text. The ids are in the order of their
-// images, which is the same in every generation.
+// MemberStrings is the page of members in a deployment whose ids are uint64, uuid or text. The ids are in the order of
+// their images (64-bit numbers), which is the same in every generation.
 type MemberStrings struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`

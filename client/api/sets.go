@@ -25,8 +25,8 @@ type SetChange struct {
 	At *time.Time `json:"at,omitempty"`
 }
 
-// SetChanged is the answer to a call that changed a set. Every change is stored durably. When some changes may not be
-// stored, the answer is an Error with CodeUnavailable that lists their users.
+// SetChanged is the answer to a call that changed a set. The service has stored every change durably. If some changes
+// may not be stored, the response is an Error with CodeUnavailable that lists the users of these changes.
 type SetChanged struct {
 	Set        string    `json:"set"`
 	At         time.Time `json:"at"` // the time from which the changes count
@@ -75,7 +75,7 @@ func (s SetInfo) MarshalJSON() ([]byte, error) {
 type LiveSet struct {
 	Additions int `json:"additions"` // users whom the latest change added, against the build
 	Removals  int `json:"removals"`  // users whom the latest change removed, against the build
-	// Superseded counts the users whose change the build in use overrules; the service forgets these changes soon. 0
+	// Superseded counts the users whose change the build in use overrules; the service deletes these changes soon. 0
 	// from older services.
 	Superseded int        `json:"superseded"`
 	Oldest     *time.Time `json:"oldest"` // time of the oldest addition or removal; nil: there is none
@@ -100,8 +100,8 @@ type SetMembers struct {
 	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// SetMemberStrings is SetMembers in a deployment whose ids are uint64, uuid or text. The changes are in the order of
-// the users' images.
+// SetMemberStrings is the page of live changes in a deployment whose ids are uint64, uuid or text. The changes are in
+// the order of the users' images (64-bit numbers).
 type SetMemberStrings struct {
 	Set     string             `json:"set"`
 	Changes []MemberChangeOfID `json:"changes"`

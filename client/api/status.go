@@ -28,9 +28,9 @@ type StoreStatus struct {
 	Fleet    *Fleet   `json:"fleet,omitempty"`    // nil for a store with a single instance
 }
 
-// Fleet describes the instances that share a store, from the view of the instance that answers.
+// Fleet describes the instances that share a store, as seen by the instance that responds.
 type Fleet struct {
-	Instances int            `json:"instances"`           // including the instance that answers
+	Instances int            `json:"instances"`           // including the instance that responds
 	Differing map[string]int `json:"differing,omitempty"` // how many other instances differ from this one, by the differing item
 	Made      time.Time      `json:"made,omitzero"`       // when the store was created empty
 }
@@ -64,7 +64,7 @@ type SegmentsStatus struct {
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
 }
 
-// GuardedSet is a set with a limit on its losses: a generation that loses more users of the set is not used.
+// GuardedSet is a set whose losses are limited: the service rejects a generation in which too many users left the set.
 type GuardedSet struct {
 	Name       string `json:"name"`
 	Suppressed bool   `json:"suppressed"` // false: only quiet hours name the set
@@ -106,7 +106,8 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // unusual but allowed settings
 }
 
-// Probe is the answer of GET /healthz and GET /readyz with status 200. Otherwise these calls return status 503.
+// Probe is the answer of GET /healthz and GET /readyz with status 200. If the check fails, these calls return status
+// 503 instead.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // Requests may name users by strings: in a deployment whose ids are uint64, uuid or text, and with the digits of dense
-// ids. The types of this file are the answers to such requests. They have the JSON of the types for numbers, but for
-// the ids, which are canonical.
+// ids. The types of this file are the responses to such requests. Their JSON equals the JSON of the types for numbers,
+// except for the ids, which are canonical strings.
 
 // FilterStrings has the fields of FilterIDs, with ids as strings.
 type FilterStrings struct {
@@ -133,8 +133,8 @@ type DecisionsOfID struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// DecidedIDs is DecidedUsers in a deployment whose ids are not dense. An id that the generation in use does not contain
-// appears as "image:" with the 16 hexadecimal digits of its image. The lists share no user.
+// DecidedIDs is the list of decided users in a deployment whose ids are not dense. An id that the generation in use
+// does not contain appears as "image:" with the 16 hexadecimal digits of its image. No user is in two lists.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

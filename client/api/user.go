@@ -121,8 +121,8 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	}{instant(d.At), plain(d)})
 }
 
-// DecidedUsers is the answer of GET /v1/decisions: the users of a message on a channel, grouped by their latest
-// outcome in the audit. The bitmaps share no user.
+// DecidedUsers is the answer of GET /v1/decisions: the users of a message on a channel, grouped by their latest result
+// in the audit. No user is in two of the bitmaps.
 type DecidedUsers struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
