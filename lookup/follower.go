@@ -93,7 +93,7 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	return g, nil
 }
 
-// load brings a generation into memory that has every required name.
+// load loads a generation that has every name in Config.Require.
 func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	err := f.refresher.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {

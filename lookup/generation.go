@@ -9,7 +9,7 @@ import (
 	"capper/internal/segments"
 )
 
-// NoSegment is the segment name that is returned for users in no segment.
+// NoSegment is the segment name that look-ups return for users in no segment.
 const NoSegment = "default"
 
 // Generation is one published version of all segments and sets. A Generation never changes and is safe
@@ -101,7 +101,7 @@ func (e *UnknownError) Error() string {
 type Set struct {
 	name   string
 	users  uint64
-	bitmap *bitmap.Bitmap  // for a set
+	bitmap *bitmap.Bitmap  // users of a set; nil for a segment
 	code   uint8           // for a segment: its code; 1 for a set, 0 for the zero value
 	codes  *bitmap.CodeMap // for a segment
 }
@@ -122,8 +122,8 @@ func (s Set) Contains(user uint32) bool {
 	return s.codes != nil && s.codes.Code(user) == s.code
 }
 
-// Mark sets in[i] to whether the set holds users[i]. The users may be in any order; ascending users
-// are fastest. in must be at least as long as users. Mark does not allocate memory.
+// Mark sets in[i] to true if the set holds users[i], and to false otherwise. The users may be in any order; ascending
+// users are fastest. in must be at least as long as users. Mark does not allocate memory.
 func (s Set) Mark(users []uint32, in []bool) {
 	in = in[:len(users)]
 	var marks [256]uint8
