@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// AcceptedFormatVersion is the format version of a manifest with acceptances. Older programs reject
-// such a manifest and keep the generation that they have.
+// AcceptedFormatVersion is the format version of a manifest with acceptances (approved changes). Older programs reject
+// such a manifest and keep the generation of segments that they have.
 const AcceptedFormatVersion = 3
 
 // Limits for the acceptances in a manifest.
 const (
-	// MaxAccepted is the maximum number of acceptances in a manifest; the newest are kept.
+	// MaxAccepted is the maximum number of acceptances in a manifest; the publisher keeps the newest.
 	MaxAccepted = 64
 	// MaxAcceptedAge is how long later manifests repeat an acceptance.
 	MaxAcceptedAge = 30 * 24 * time.Hour
@@ -23,9 +23,8 @@ const (
 	MaxAcceptedReason = 1024
 )
 
-// Accepted records that the publisher approved one named change of a set or segment. If a reader does not have the
-// bitmap of FromSHA256, it follows a chain of acceptances, in which the ToSHA256 of each acceptance is the FromSHA256
-// of a later one.
+// Accepted records that the publisher approved one named change of a set or segment. A reader without the bitmap of
+// FromSHA256 follows a chain of acceptances, where the ToSHA256 of each acceptance is the FromSHA256 of a later one.
 type Accepted struct {
 	// Set or Segment is the name of the set or segment; the other field is empty.
 	Set     string `json:"set,omitempty"`
@@ -86,8 +85,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// WithAccepted returns a copy of m with these acceptances instead of its own. The copy has a new name,
-// because the acceptances are part of the name's hash.
+// WithAccepted returns a copy of m with the given acceptances instead of the acceptances of m. The copy has a new name,
+// because the name of a manifest contains a hash of its acceptances.
 func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	with := *m
 	with.Accepted = slices.Clone(list)
@@ -96,8 +95,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the acceptances of m that a later manifest repeats. These are the newest ones, at most
-// MaxAccepted minus room, and none older than MaxAcceptedAge.
+// CarriedAccepted returns the acceptances of m that a later manifest repeats: the newest ones, at most MaxAccepted
+// minus room, and none older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

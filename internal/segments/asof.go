@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// AsOfFormatVersion is the format version of a manifest with a set whose as_of is known. Older programs
-// reject such a manifest and keep the generation that they have.
+// AsOfFormatVersion is the format version of a manifest that has the field as_of for a set. Older programs reject such
+// a manifest and keep the generation of segments that they have.
 const AsOfFormatVersion = 4
 
 // newestFormatVersion is the highest format version of a manifest that this program reads.
 const newestFormatVersion = IDsFormatVersion
 
-// timed reports whether the set has a field of AsOfFormatVersion.
+// timed reports whether the set has a field that needs AsOfFormatVersion.
 func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }
 
 // checkAsOf returns an error if a time of the set is not in whole milliseconds of UTC, or is later than
@@ -32,12 +32,12 @@ func (s *Set) checkAsOf(created time.Time) error {
 	return nil
 }
 
-// AsOf returns the time up to which a set is complete: its users contain every change by call up to this time. The
-// result is the zero time if the generation lacks the set or does not know the time. AsOf differs from Refresher.AsOf,
-// which returns when a build last confirmed the users.
+// AsOf returns the time up to which a set is complete: the set's users contain every change by API calls up to this
+// time. The result is the zero time if the generation lacks the set or does not know the time. In contrast,
+// Refresher.AsOf returns when a build last confirmed the users of a set.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
-// AsOf is Snapshot.AsOf.
+// AsOf works like Snapshot.AsOf, without loading the bitmaps of the generation.
 func (m *Manifest) AsOf(set string) time.Time {
 	if is := m.set(set); is != nil {
 		return is.AsOf

@@ -16,21 +16,22 @@ import (
 	"capper/internal/objects"
 )
 
-// BackFile describes the optional file that converts the numbers of a layer to ids. It holds the rests of UUIDs, or the
-// texts. Ids of the kind uint64 need no file, because they follow from their images.
+// BackFile describes the optional file that converts the numbers of users in bitmaps back to ids. The file holds the
+// rests of UUIDs (the bits that their images lack), or the texts. Ids of the kind uint64 need no file, because a uint64
+// id follows from its image.
 type BackFile struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// The suffixes of the keys of ways back.
+// The object keys of BackFiles end with these suffixes.
 const (
 	restsSuffix = ".rests"
 	textsSuffix = ".texts"
 )
 
-// BackKey returns the object key of the Back file with this SHA-256, for a kind of ids.
+// BackKey returns the object key of the BackFile with the given SHA-256, for a kind of ids.
 func BackKey(kind ids.Kind, sha256 string) string {
 	if kind == ids.Text {
 		return DictionariesPrefix + sha256 + textsSuffix
@@ -38,7 +39,7 @@ func BackKey(kind ids.Kind, sha256 string) string {
 	return DictionariesPrefix + sha256 + restsSuffix
 }
 
-// IsBackKey reports whether a key has the form of the key of a Back file.
+// IsBackKey reports whether a key has the form of a BackFile's object key.
 func IsBackKey(key string) bool {
 	for _, suffix := range []string{restsSuffix, textsSuffix} {
 		sum, ok := strings.CutSuffix(strings.TrimPrefix(key, DictionariesPrefix), suffix)
@@ -49,7 +50,7 @@ func IsBackKey(key string) bool {
 	return false
 }
 
-// check returns an error if the description is invalid for a kind of ids.
+// check returns an error if the description of the file is invalid for a kind of ids.
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
 	case kind == ids.Uint64:
@@ -64,8 +65,8 @@ func (f *BackFile) check(kind ids.Kind) error {
 	return nil
 }
 
-// Back converts numbers to ids; its file has been checked. A Back may share the memory of a mapped file, which stays
-// mapped while the Back is reachable.
+// Back converts the numbers of users in bitmaps to ids, with the checked content of a BackFile. A Back may share the
+// memory of a mapped file, which stays mapped while the Back is reachable.
 type Back struct {
 	raw    []byte
 	sha256 string
@@ -74,7 +75,7 @@ type Back struct {
 	texts  *dictionary.Texts // of text
 }
 
-// NewBack returns the Back in a file's bytes, for a kind of ids. The caller must not change raw.
+// NewBack checks the content of a BackFile for a kind of ids, and returns the Back. The caller must not change raw.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -90,10 +91,10 @@ func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
 	return b, nil
 }
 
-// Bytes returns the file. The caller must not change it.
+// Bytes returns the content of the file. The caller must not change the slice.
 func (b *Back) Bytes() []byte { return b.raw }
 
-// Len returns the number of ids.
+// Len returns the number of ids in the file.
 func (b *Back) Len() uint32 {
 	if b.texts != nil {
 		return b.texts.Len()
@@ -101,7 +102,7 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// at returns the rest of a UUID or the text of a number.
+// at returns, for the number of a user, the rest of a UUID or the text id.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {
 		return 0, b.texts.Text(number)
@@ -109,7 +110,7 @@ func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	return b.rests.Rest(number), nil
 }
 
-// describe returns the manifest entry of a Back, or nil for a nil Back.
+// describe returns the manifest's description of the file, or nil for a nil Back.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
 		return nil
@@ -117,7 +118,7 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
 }
 
-// open checks the bytes of the file against the manifest.
+// open checks the bytes of the file against the manifest and returns the Back.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
 		return nil, fmt.Errorf("file has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
@@ -139,7 +140,7 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	return b, nil
 }
 
-// back returns the manifest's description of the Back file, or nil.
+// back returns the manifest's description of the BackFile, or nil if there is no BackFile.
 func (m *Manifest) back() *BackFile {
 	if m.IDs == nil {
 		return nil
@@ -147,7 +148,7 @@ func (m *Manifest) back() *BackFile {
 	return m.IDs.Dictionary[0].Back
 }
 
-// ReadBack reads and checks the Back of a manifest, or returns nil if the manifest has none.
+// ReadBack reads and checks the BackFile of a manifest, or returns nil if the manifest has none.
 func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -163,8 +164,8 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
-// readBackOver does the same as ReadBack, but uses the Back of a generation in memory if it is the same. known may be
-// nil.
+// readBackOver works like ReadBack, but returns the Back of the generation known if the manifest names the same file.
+// known may be nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -172,7 +173,7 @@ func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *
 	return m.ReadBack(ctx, src)
 }
 
-// readBack reads the Back of the generation; see readBackOver.
+// readBack sets the Back of the generation; see readBackOver.
 func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Generation) (err error) {
 	if g.Back, err = g.Manifest.readBackOver(ctx, src, known); err != nil {
 		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
@@ -180,7 +181,8 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 	return nil
 }
 
-// names returns the Back of the generation, and reads it first if necessary. It returns nil if there is none.
+// names returns the Back of the generation, and reads the BackFile first if necessary. names returns nil if the
+// generation has no BackFile.
 func (g *Generation) names() (*Back, error) {
 	if g.Back == nil && g.lazyBack != nil {
 		return g.lazyBack()
@@ -188,15 +190,16 @@ func (g *Generation) names() (*Back, error) {
 	return g.Back, nil
 }
 
-// ErrNoNames reports that a generation cannot convert numbers to ids, because it was built with --no-names.
+// ErrNoNames reports that a generation cannot convert the numbers of users to ids, because it was built with
+// --no-names.
 var ErrNoNames = errors.New("the generation does not contain its ids: it was built with --no-names")
 
-// HasNames reports whether Back works.
+// HasNames reports whether the method Back can convert numbers to ids.
 func (s *Snapshot) HasNames() bool {
 	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
 }
 
-// Back appends the canonical text of the id with a number, which must be in a bitmap of the snapshot. The error is
+// Back appends the canonical text of the id with a number; the number must be in a bitmap of the snapshot. The error is
 // ErrNoNames.
 func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
@@ -212,7 +215,7 @@ func (s *Snapshot) Name(dst []byte, user capping.UserID) []byte {
 	return dst
 }
 
-// Name is Snapshot.Name.
+// Name works like Snapshot.Name.
 func (g *Generation) Name(dst []byte, user capping.UserID) []byte {
 	switch {
 	case g.Scheme == nil:
@@ -231,7 +234,7 @@ func (g *Generation) Name(dst []byte, user capping.UserID) []byte {
 	return fmt.Appendf(dst, "image:%016x", uint64(user))
 }
 
-// ID is Snapshot.Back.
+// ID works like Snapshot.Back.
 func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	switch {
 	case g.Scheme == nil:
@@ -251,8 +254,9 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	}
 }
 
-// BackPacked appends the packed ids of these numbers, which must come from bitmaps of the snapshot. The kind of the ids
-// must have a packed form. Ascending numbers are fastest. The error is ErrNoNames.
+// BackPacked appends the packed ids (as bytes) of users with the given numbers, which must come from bitmaps of the
+// snapshot. The kind of the ids must have a packed form. BackPacked is fastest for ascending numbers. The error is
+// ErrNoNames.
 func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	if !s.HasNames() {
 		return dst, ErrNoNames
@@ -275,8 +279,8 @@ func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	return dst, nil
 }
 
-// TextBytes returns the total length of the text ids of these numbers, which must come from bitmaps of the snapshot.
-// The snapshot must have names.
+// TextBytes returns the total length of the text ids of users with the given numbers, which must come from bitmaps of
+// the snapshot. The snapshot must have names.
 func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	defer runtime.KeepAlive(s)
 	texts := s.back.texts.Reader()
@@ -286,8 +290,8 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	return total
 }
 
-// BackTexts appends the text ids of these numbers to dst, and the index at which each one ends. The numbers must come
-// from bitmaps of the snapshot. The snapshot must have names.
+// BackTexts appends the text ids of users with the given numbers to dst, and appends the end index of each id to ends.
+// The numbers must come from bitmaps of the snapshot. The snapshot must have names.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

@@ -14,8 +14,8 @@ import (
 	"capper/internal/objects"
 )
 
-// cache is a checked copy of the last good generation of one source, in a directory with the layout of
-// a location. Everything that is read from the cache is checked again.
+// cache is a checked copy of the last good generation of one source, in a directory with the layout of a location. A
+// reader of the cache checks all content again.
 type cache struct {
 	at objects.Location
 }
@@ -34,7 +34,7 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// load reads the cached generation unless require rejects it.
+// load reads the cached generation, or returns an error if the function require rejects it.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no cache directory is configured")
@@ -60,7 +60,7 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 		func() (*Back, error) { return c.back(ctx, m) })
 }
 
-// dictionary maps the dictionary of a manifest.
+// dictionary maps the dictionary file of a manifest into memory.
 func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error) {
 	layer := &m.IDs.Dictionary[0]
 	var d *Dictionary
@@ -76,8 +76,8 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 	return d, nil
 }
 
-// back maps the Back file of a manifest, or returns nil if it has none. The check reads all pages of the file. They
-// then leave the memory of the process, because a service reads few names.
+// back maps the BackFile of a manifest into memory, or returns nil if the manifest has none. The check reads all pages
+// of the file. Afterwards back releases these pages, because a service converts few numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -99,7 +99,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// mapped maps a cached file for open, which checks every byte. A damaged file is deleted, so that save writes it again.
+// mapped maps a cached file into memory and calls open, which checks every byte. mapped deletes a damaged file, so that
+// save writes the file again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)
@@ -122,8 +123,8 @@ func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open fu
 	return unmap, nil
 }
 
-// open returns the bitmap of a segment if the cache has it. A damaged copy is deleted, so that save
-// writes it again.
+// open returns the bitmap of a segment if the cache has it. open deletes a damaged copy, so that save writes the bitmap
+// again.
 func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
@@ -135,8 +136,7 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// holds reports whether the cache has files of the right sizes for all segments. Without a cache the
-// result is true, because nothing is missing.
+// holds reports whether the cache has files of the right sizes for all segments. For a nil cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true
@@ -157,7 +157,7 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	return true
 }
 
-// exists reports whether the cache has ever held a generation. If this cannot be determined, the result is true.
+// exists reports whether the cache has ever held a generation. If the cache cannot be read, the result is true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
@@ -170,8 +170,8 @@ func (c *cache) exists(ctx context.Context) bool {
 	return false
 }
 
-// save stores g as the cached generation, in the order of a publish, and deletes files that are no
-// longer needed.
+// save stores g as the cached generation and then deletes files that the cache no longer needs. Like a publish, save
+// writes the bitmaps first and current.json last.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil

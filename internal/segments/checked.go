@@ -9,9 +9,9 @@ import (
 	"capper/internal/objects"
 )
 
-// Checked is the content of checked.json. Checked describes the last complete build, which either published a
-// generation or found its result already live. The document shows whether a nightly build without changes has run at
-// all.
+// Checked is the content of checked.json and describes the last complete build. Such a build either published a
+// generation or found that the live generation equals its result. checked.json thus shows that a nightly build has run,
+// even without changes.
 type Checked struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`

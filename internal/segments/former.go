@@ -14,7 +14,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// These are normal reasons, and not faults, why a source or cache has no earlier generation.
+// These errors are normal reasons, not faults, why a source or cache has no earlier generation.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -23,7 +23,7 @@ var (
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
 
-// former is an earlier generation with which the next generation is compared.
+// former is an earlier generation with which the Refresher compares the next generation.
 type former struct {
 	manifest *Manifest
 	// read returns the bitmap of one of the generation's segments or sets.
@@ -40,13 +40,13 @@ type former struct {
 	follows string
 }
 
-// stayed is a complete earlier generation. A start uses it if it rejects the live generation.
+// stayed is a complete earlier generation, which a start uses instead of a rejected live generation.
 type stayed struct {
 	*Generation
 	origin string
 }
 
-// load reads the whole generation, from the cache if the cache holds all of it.
+// load reads the whole earlier generation, from the cache if the cache holds all of it.
 func (f *former) load(ctx context.Context) (*stayed, error) {
 	if f.cache != nil {
 		if g, err := f.cache.load(ctx, nil); err == nil && g.Manifest.Generation == f.manifest.Generation {
@@ -64,7 +64,7 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	return &stayed{g, OriginSource}, err
 }
 
-// inUseBefore returns the generation in use as the earlier generation of a comparison.
+// inUseBefore returns the generation in use, as the earlier generation of a comparison.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
@@ -72,11 +72,12 @@ func inUseBefore(now *Snapshot) *former {
 		back:       func(context.Context) (*Back, error) { return now.back, nil }}
 }
 
-// errOtherIDs is the reason why a generation is not compared: with another key, the same user has another image.
+// errOtherIDs is the reason why two generations are not compared: with another key of ids, the same user has another
+// image.
 var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
 
-// SameIDs reports whether a user has the same image in both generations, because they have the same kind and key of
-// ids.
+// SameIDs reports whether the ids of both generations have the same kind and key, so that a user has the same image in
+// both.
 func (m *Manifest) SameIDs(other *Manifest) bool {
 	if m.IDs == nil || other.IDs == nil {
 		return m.IDs == other.IDs
@@ -84,8 +85,8 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
 }
 
-// dictionaryOf returns a function that returns the dictionary of m. It uses the dictionary in memory if it is the same,
-// and otherwise reads it from the first source that has it.
+// dictionaryOf returns a function that returns the dictionary of m. The function returns the dictionary of g if it is
+// the same, and otherwise reads the dictionary from the first source that has it.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -100,10 +101,9 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 	}
 }
 
-// formers yields the earlier generations with which a start may compare the live one, in order of
-// preference. First comes the cached generation, then earlier generations of the source that a running
-// service would have used, then generations that lack a guarded set. An error reports why there is
-// none.
+// formers yields the earlier generations with which a start may compare the live generation, in order of preference.
+// The first one is the cached generation, followed by generations of the source that a running service would have used.
+// Generations that lack a guarded set come last. An error of the iterator reports why there is no earlier generation.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -131,9 +131,9 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison with this generation can show losses of the guarded sets of the next one. The
-// cached generation always can, because it was in use. A generation of the source cannot if it lacks such a set or the
-// set is empty: it was never in use with this guard, or it is itself the result of a loss.
+// measures reports whether a comparison of next with this earlier generation can show losses of the guarded sets. The
+// cached generation always can, because a service used it. A generation of the source cannot if one of these sets is
+// missing or empty in it. Such a generation was never used with this guard, or is itself the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -149,7 +149,8 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	return true
 }
 
-// cachedFormer returns the cached generation. Bitmaps that the cache lacks are read from the source.
+// cachedFormer returns the cached generation for a comparison. Its read function reads bitmaps that the cache lacks
+// from the source.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -170,7 +171,7 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
-// earlierFormers returns earlier generations of the source, newest first, without withdrawn generations. The errors
+// earlierFormers returns earlier generations of the source, newest first, without rolled-back generations. The errors
 // report why there is no generation, or which generations cannot be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -212,9 +213,10 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// Reconsider compares the generation in use with the newest earlier generation of the source. It uses the earlier one
-// if the later one overrules too many additions by calls (Overruled). These additions are unknown before a store is
-// open. Call Reconsider after Load and before Run. Without an earlier generation that can be read, nothing changes.
+// Reconsider compares the generation in use with the newest earlier generation of the source. Reconsider switches to
+// the earlier generation if the generation in use overrules too many users whom API calls added
+// (RefresherConfig.Overruled). These users are unknown until a store is open, so call Reconsider after Load and before
+// Run. If no earlier generation can be read, nothing changes.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -247,7 +249,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	return nil
 }
 
-// overrules reports whether the next generation would end too many additions that calls made to a guarded set.
+// overrules reports whether the next generation would remove too many users whom API calls added to a guarded set.
 func (c *comparison) overrules() bool {
 	for name := range c.guarded.MayLose {
 		var loss Loss
@@ -261,8 +263,8 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that returns a bitmap. It uses the bitmap of the generation in memory if there is one, and
-// otherwise reads it from the first source that has it.
+// orRead returns a function that returns a bitmap: the bitmap of g if it is in memory, and otherwise the bitmap from
+// the first source that has it.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {
@@ -274,8 +276,7 @@ func (g *Generation) orRead(places ...objects.Source) readFunc {
 	})
 }
 
-// bitmapWith returns the bitmap with this SHA-256, or nil if the generation does not have it in
-// memory.
+// bitmapWith returns the bitmap with the given SHA-256, or nil if the generation does not have the bitmap in memory.
 func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	for i, b := range g.Sets {
 		if b != nil && g.Manifest.Sets[i].SHA256 == sha256 {
@@ -290,8 +291,8 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source before one generation, newest first. namesBefore also returns the names
-// and the contents of generations that were rolled back and must not return.
+// namesBefore lists the generations of a source that are older than the given one, newest first. namesBefore also
+// returns the names and content hashes of rolled-back generations, which must not be used again.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
@@ -311,8 +312,8 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	return names, withdrawn, nil
 }
 
-// readWithdrawn reads the names and the contents of rolled-back generations from controls.json. A reader needs no other
-// part of that document.
+// readWithdrawn reads the names and content hashes of rolled-back generations from controls.json. The other fields of
+// controls.json matter only to publishers.
 func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
 	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {

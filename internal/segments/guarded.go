@@ -15,18 +15,17 @@ import (
 	"capper/internal/objects"
 )
 
-// DefaultMayLose is the default percentage of users who may leave a guarded set from the generation in
-// use to the next.
+// DefaultMayLose is the default percentage of users who may leave a guarded set when a service replaces the generation
+// in use.
 const DefaultMayLose = 0.1
 
-// Limits, in per cent, for users who have a time zone in one generation and none in the next.
+// These limits, in per cent, apply to users who have a time zone in one generation and none in the next.
 const (
 	zoneMayLose  = 50 // users of one zone; not lower, because one of two users in a zone is already half
 	zonesMayLose = 5  // users of all zones
 )
 
-// Guarded configures which losses of users prevent the use of a generation. The zero value guards
-// nothing.
+// Guarded configures how many users a set may lose before a generation is rejected. The zero value guards no set.
 type Guarded struct {
 	// MayLose is, for each guarded set, the percentage of its users who may leave from the generation
 	// in use to the next. At 100 every loss is allowed and nothing is compared.
@@ -42,7 +41,7 @@ func (g *Guarded) equal(other *Guarded) bool {
 	return g.Zones == other.Zones && maps.Equal(g.MayLose, other.MayLose)
 }
 
-// Allowed returns how many of the users may leave under a limit in per cent.
+// Allowed returns how many of the given number of users may leave under a limit in per cent.
 func Allowed(users uint64, percent float64) uint64 {
 	const rounding = 1e-6 // in users, so that 0.1 % of 1,000 is 1 despite binary fractions
 	return min(users, uint64(float64(users)*percent/100+rounding))
@@ -68,8 +67,8 @@ type Loss struct {
 	AsOf      time.Time // of the set in the next generation
 }
 
-// mayOverrule is the number of additions by calls that a build may always end, because some users subscribe again
-// elsewhere.
+// mayOverrule is how many users whom API calls added to a set a build may always remove, because some users subscribe
+// again elsewhere.
 const mayOverrule = 1000
 
 // Zone reports whether the set is the set of a time zone.
@@ -77,10 +76,10 @@ func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// loses reports whether too many users of the earlier build left.
+// loses reports whether too many users of the earlier generation left the set.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
-// overrules reports whether the build would end too many additions by calls.
+// overrules reports whether the build would remove too many users whom API calls added to the set.
 func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrule) }
 
 func (l *Loss) String() string {
@@ -104,7 +103,7 @@ func (l *Loss) String() string {
 		l.Left, l.Before, PercentText(100*float64(l.Left)/float64(l.Before)), l.Set, l.Allowed+l.Accepted)
 }
 
-// LossError reports that a generation is rejected because it lost users.
+// LossError reports that a generation is rejected because its sets lost users.
 type LossError struct {
 	Before string // the generation with which it was compared
 	Losses []Loss // only losses beyond the allowed and accepted numbers
@@ -133,12 +132,12 @@ func (e *LossError) Error() string {
 		strings.Join(texts, "; "), e.Before)
 }
 
-// onlyOverrules reports whether additions by calls are the only reason to reject the generation.
+// onlyOverrules reports whether the removal of users whom API calls added is the only reason to reject the generation.
 func (e *LossError) onlyOverrules() bool {
 	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }
 
-// comparison compares a generation with the preceding one.
+// comparison compares a generation with the preceding generation.
 type comparison struct {
 	guarded Guarded
 	was     *former
@@ -167,7 +166,7 @@ func (c *comparison) against() string {
 	return c.was.manifest.Generation
 }
 
-// run compares the two generations. The error is a *LossError or the error of ctx.
+// run compares the two generations. The error is a *LossError, or the error of ctx.
 func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
@@ -193,7 +192,8 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// countOverruled counts the additions by calls that the next generation would end, and reports whether there are any.
+// countOverruled counts the users whom API calls added and whom the next generation would remove. countOverruled
+// returns false if there are none.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -246,7 +246,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
-// readBefore reads a bitmap of the earlier generation, and converts it to the numbers of the next generation.
+// readBefore reads a bitmap of the earlier generation, and converts its numbers to the numbers of the next generation.
 func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 	b, err := c.was.read(ctx, s)
 	if err != nil || c.renumbered || c.was.manifest.SameNumbers(c.next.Manifest) {
@@ -264,9 +264,10 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// accounted returns how many users left a set through the chain of acceptances that starts at its earlier users. If ids
-// are not dense and the chain does not end at the set's users, all acceptances since the earlier generation count: the
-// numbers, and with them what Users returns, change with every new id, so the chain breaks without a loss.
+// accounted returns how many users left a set according to the chain of acceptances that starts at the set's users in
+// the earlier generation. If ids are not dense and the chain does not end at the set's users in the next generation,
+// all acceptances since the earlier generation count. The reason is that every new id changes the numbers, and with
+// them the result of Users, so that the chain may break without a loss.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -277,8 +278,8 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 }
 
 // accepted returns how many of the users who left a set are covered by acceptances. The accepted changes must form a
-// chain from the old bitmap to the new one. All other changes in the chain must be within the limit. accepted reads
-// further bitmaps only if the answer depends on them.
+// chain from the old bitmap to the new bitmap. All other changes in the chain must be within the set's limit. accepted
+// reads further bitmaps only if its result depends on them.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // a bitmap between the two cannot be found by its users
@@ -321,9 +322,9 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 	return removed + left
 }
 
-// bridge follows the change from the current bitmap to the bitmap from which an acceptance starts, and counts the users
-// who left through it. ok is false if that change exceeds the limit. Acceptances from before the earlier generation do
-// not count.
+// bridge follows the change from the current bitmap of a chain to the bitmap from which an acceptance starts, and
+// counts the users who left. ok is false if this change exceeds the set's limit. Acceptances that are older than the
+// earlier generation do not count.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -342,8 +343,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap of a generation between the two compared ones. between returns nil if the bitmap does not
-// exist.
+// between reads a bitmap of a generation between the two compared generations. between returns nil if the bitmap does
+// not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -359,9 +360,9 @@ func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted returns how many users left a set through the chain of acceptances that starts at these users, and the
-// users at its end; see Manifest.Users. Acceptances after the time since also count outside the chain; a zero since
-// adds none.
+// accounted returns how many users left a set according to the chain of acceptances that starts at the given users.
+// accounted also returns the users at the end of the chain; see Manifest.Users. Acceptances after the time since also
+// count if they are not in the chain; a zero since adds none.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -373,8 +374,8 @@ func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64
 	return removed, end
 }
 
-// JudgeZones returns why a service that needs the time zones of users rejects the next generation, or nil. The bitmaps
-// of both generations must use the same numbers; see Generation.RenumberedBy.
+// JudgeZones returns the reason why a service that needs the users' time zones rejects the next generation, or nil. The
+// bitmaps of both generations must use the same numbers; see Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
@@ -386,7 +387,7 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// zones compares the sets of time zones and adds losses to refused.
+// zones compares the sets of time zones and adds their losses to refused.
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool {
@@ -416,8 +417,8 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	}
 }
 
-// zoneless counts, for each zone of the earlier generation, the users who are in no zone of the next
-// one.
+// zoneless counts, for each time zone of the earlier generation, the users who have no time zone in the next
+// generation.
 func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	before, after := make([]*bitmap.Bitmap, len(was)), make([]*bitmap.Bitmap, len(is))
 	for i, zone := range is {

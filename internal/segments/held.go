@@ -13,8 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// holding stores the live generation of the source and the reason why it is not used. A generation may
-// have hundreds of megabytes, so it is compared again only if one of the two sides changes.
+// holding stores the live generation of the source and the reason why the service does not use it. A generation may
+// have hundreds of megabytes, so the Refresher repeats a comparison only if one of the two generations or the guard
+// changes.
 type holding struct {
 	live    *Manifest // manifest at the last read
 	checked Checked   // state at the last read
@@ -26,10 +27,11 @@ type holding struct {
 	former  *stayed // generation that a start prefers to the live one, until a generation is in use
 }
 
-// sees records the manifest of the source's live generation.
+// sees records the manifest of the live generation of the source.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns the result of an earlier comparison of the same two generations, if there was one.
+// again returns the result of an earlier comparison of the same two generations with the same guard, or nil if there
+// was none.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -45,7 +47,7 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// compare compares a generation with the one in use, or at a start with an earlier one. The error is a
+// compare compares a generation with the generation in use, or at a start with an earlier generation. The error is a
 // *RefusedError or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
@@ -70,10 +72,9 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 	return c, err
 }
 
-// compareAtStart compares the live generation with the first earlier generation that can be read. A
-// rejection stands only if that earlier generation can be read completely, because the service then
-// uses it; otherwise the next earlier generation decides. If none can be read completely, the first
-// rejection stands.
+// compareAtStart compares the live generation with the first earlier generation that can be read. A rejection counts
+// only if the earlier generation can be read completely, because the service then uses it; otherwise the next earlier
+// generation decides. If no earlier generation can be read completely, the first rejection counts.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -112,8 +113,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// unmeasured returns the reasons why there was no earlier generation for a comparison. An empty cache and a source
-// without earlier generations are normal after a first publish.
+// unmeasured returns the reasons why there was no earlier generation for a comparison. After a first publish, an empty
+// cache and a source without earlier generations are normal.
 func unmeasured(none []error) (texts []string) {
 	usual := true
 	for _, err := range none {
@@ -127,8 +128,8 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// stay makes the earlier generation the one in use, after a start compared the live generation with it and rejected the
-// live one.
+// stay starts to use the earlier generation, after a start compared the live generation with it and rejected the live
+// generation.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -147,9 +148,9 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	return true
 }
 
-// Judge compares a generation of the source with an earlier one, like a start with this cache directory. The error is a
-// *RefusedError, or reports a failed read. against is the name of the earlier generation. unjudged lists the missing
-// comparisons with their reasons.
+// Judge compares a generation of the source with an earlier generation, like a service that starts with this cache
+// directory. The error is a *RefusedError, or reports a failed read. against is the name of the earlier generation.
+// unjudged lists the missing comparisons with their reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -202,14 +203,14 @@ type Refusal struct {
 	Err        *RefusedError
 }
 
-// The reasons for a rejection, which are values of a label of the metric capper_segments_refused.
+// These are the reasons for a rejection, and the label values of the metric capper_segments_refused.
 const (
 	ReasonMissing = "missing" // a required set is missing
 	ReasonUsers   = "users"   // too many users left a guarded set
 	ReasonZones   = "zones"   // time zones, or users' time zones, are gone
 	ReasonCalls   = "calls"   // the build overrules too many additions by calls
 	ReasonAsOf    = "as_of"   // the build lacks changes by calls that the store has removed
-	ReasonIDs     = "ids"     // the kind or the key of the ids is another one
+	ReasonIDs     = "ids"     // the ids have another kind or key
 )
 
 // Reasons lists all reasons.
@@ -217,7 +218,7 @@ func Reasons() []string {
 	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf, ReasonIDs}
 }
 
-// AsOfError is the error that a Require returns for a generation that lacks changes by calls.
+// AsOfError is the error that RefresherConfig.Require returns for a generation that lacks changes by API calls.
 type AsOfError struct{ Err error }
 
 // Error returns the text of the reason.
@@ -265,7 +266,7 @@ func (r *Refresher) noteRefusal(err error, now time.Time) {
 
 // Left counts the users who left a guarded set.
 type Left struct {
-	Last  uint64 // when the generation in use replaced the one before
+	Last  uint64 // counted when the generation in use replaced the previous one
 	Total uint64 // since the start of the service, over all generations in use
 }
 
@@ -279,8 +280,8 @@ type Guard struct {
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
-// Guards returns the state of each guarded set of the generation in use, in the order of the generation, except sets of
-// time zones. Guards may be called at any time from any goroutine.
+// Guards returns the state of each guarded set of the generation in use, except sets of time zones. Guards lists the
+// sets in the order of the generation. Guards may be called at any time from any goroutine.
 func (r *Refresher) Guards() (list []Guard) {
 	now := r.Current()
 	if now == nil {
@@ -299,7 +300,7 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses adds the users who leave guarded sets with the next generation in use.
+// countLosses adds the users who leave guarded sets when the next generation comes into use.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -324,8 +325,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// confirmed holds, for each set of the generation in use, the time of the newest generation or build
-// in which the set has the same users.
+// confirmed holds, for each set of the generation in use, the time of the newest generation or build that contains the
+// same users of the set.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -333,10 +334,11 @@ type confirmation struct {
 	at    time.Time
 }
 
-// AsOf returns the time at which the users of a set in the generation in use were last known to be right. That is the
-// time of the newest build that read these users from an input, even if its generation is rejected, or the as_of of the
-// set if that is later. A rollback does not count. A build that only adds users to sets counts only for those sets. The
-// result is the zero time if the generation in use lacks the set. AsOf may be called at any time from any goroutine.
+// AsOf returns the time at which the users of a set in the generation in use were last known to be right. This is the
+// time of the newest build that read exactly these users from an input, even if the generation of that build is
+// rejected. If the as_of of the set is later, AsOf returns the as_of. A rollback does not count. A build that only adds
+// users to sets counts only for those sets. The result is the zero time if the generation in use lacks the set. AsOf
+// may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -344,8 +346,8 @@ func (r *Refresher) AsOf(set string) time.Time {
 	return time.Time{}
 }
 
-// confirm updates the times that AsOf returns. A time in the future counts as now, so that a builder's
-// fast clock cannot keep a set young.
+// confirm updates the times that AsOf returns. confirm replaces a time in the future by the current time, so that a
+// builder's fast clock cannot make a set look fresh.
 func (r *Refresher) confirm() {
 	now := r.Current()
 	if now == nil {
@@ -378,7 +380,7 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// sets identifies the users of each set of the live generation, if another generation is in use.
+// sets returns an identifier of the users of each set of the live generation, or nil if the live generation is in use.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -390,8 +392,8 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 	return sums
 }
 
-// confirmedBy returns the time of the newest build that confirms a whole generation. A generation that is newer than
-// the last complete build repeats sets that no build confirmed.
+// confirmedBy returns the time of the newest build that confirms all users of a generation. A generation that is newer
+// than the last complete build also contains sets that no build confirmed.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -402,8 +404,8 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 	return m.CreatedAt
 }
 
-// incomplete reports whether the generation comes from a rollback or from a build that published only
-// users who joined sets. Neither of them writes checked.json.
+// incomplete reports whether the generation comes from a rollback, or from a build that published only users who joined
+// sets. A rollback and such a build do not write checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)
@@ -416,7 +418,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// readCachedChecked reads the cached time of the last complete build, from before the start.
+// readCachedChecked reads the time of the last complete build that the cache stored before the start.
 func (r *Refresher) readCachedChecked(ctx context.Context) {
 	c, err := ReadChecked(ctx, r.cache.at)
 	if err != nil || c.CheckedAt.IsZero() {
@@ -428,7 +430,7 @@ func (r *Refresher) readCachedChecked(ctx context.Context) {
 	r.status.BuiltAt = later(r.status.BuiltAt, c.CheckedAt)
 }
 
-// saveChecked caches the time of the last complete build. A failure is ignored.
+// saveChecked stores the time of the last complete build in the cache, and ignores errors.
 func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	raw, err := json.Marshal(of)
 	if c != nil && err == nil && !of.CheckedAt.IsZero() {
@@ -436,7 +438,7 @@ func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	}
 }
 
-// LostZones returns the sorted names of time zone sets that disappeared with a newer generation although no publisher
+// LostZones returns the sorted names of time zone sets that disappeared in a newer generation, although no publisher
 // accepted their removal. LostZones may be called at any time from any goroutine.
 func (r *Refresher) LostZones() []string {
 	r.mu.Lock()

@@ -16,13 +16,14 @@ import (
 )
 
 // IDsFormatVersion is the format version of a manifest whose user ids are not dense. Older programs reject such a
-// manifest and keep the generation that they have.
+// manifest and keep the generation of segments that they have.
 const IDsFormatVersion = 5
 
-// IDsKey is the key of the object with the kind and the key of a location's ids. A location of dense ids lacks it.
+// IDsKey is the key of the object with the kind and the key of a location's ids. A location with dense ids lacks this
+// object.
 const IDsKey = ids.FileName
 
-// IDs describes the user ids of a generation whose kind is not dense. The number of a user in the bitmaps is the rank
+// IDs describes the user ids of a generation whose kind is not dense. In the bitmaps, the number of a user is the rank
 // of the id's image in the dictionary.
 type IDs struct {
 	Kind string `json:"kind"`
@@ -44,13 +45,13 @@ type Layer struct {
 	Back *BackFile `json:"back,omitempty"`
 }
 
-// MaxDictionaryBytes is more than the size of a dictionary with the largest number of ids.
+// MaxDictionaryBytes is larger than a dictionary with the largest possible number of ids.
 const MaxDictionaryBytes = 40 << 30
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// numbering identifies the numbers of the generation's users. Two generations with the same numbering give a user the
-// same number. The numbering of dense ids is empty.
+// numbering identifies the numbers of the generation's users. In two generations with the same numbering, a user has
+// the same number. The numbering of dense ids is empty.
 func (m *Manifest) numbering() string {
 	if m.IDs == nil {
 		return ""
@@ -58,7 +59,7 @@ func (m *Manifest) numbering() string {
 	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
 }
 
-// Objects returns the keys and sizes of all objects of the manifest that are not bitmaps.
+// Objects returns the keys and sizes of all objects of the manifest except its bitmaps.
 func (m *Manifest) Objects() (list []objects.Object) {
 	if m.IDs == nil {
 		return nil
@@ -75,8 +76,9 @@ func (m *Manifest) Objects() (list []objects.Object) {
 // SameNumbers reports whether a user has the same number in both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users identifies the users of one of the manifest's entries by 64 hex digits. Equal results mean the same users. The
-// result is the SHA-256 of the bitmap for dense ids; for other ids it also depends on the numbers of the generation.
+// Users identifies the users of one of the manifest's entries by 64 hex digits. Equal results mean the same users. For
+// dense ids, the result is the SHA-256 of the bitmap; for other ids, the result also depends on the numbers of the
+// generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -84,12 +86,12 @@ func (m *Manifest) Users(s *Segment) string {
 	return Sum([]byte(m.numbering() + " " + s.SHA256))
 }
 
-// WithIDs returns a copy of m for users whose numbers come from a dictionary. The copy has a new name.
+// WithIDs returns a copy of m for users whose numbers come from a dictionary. The copy has a new generation name.
 func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Manifest, error) {
 	return m.Numbered(DescribeIDs(scheme, d, back))
 }
 
-// Numbered does the same as WithIDs, but takes an entry that describes the dictionary.
+// Numbered works like WithIDs, but takes a manifest entry that describes the dictionary.
 func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
 	with.IDs = is
@@ -98,7 +100,7 @@ func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// DescribeIDs returns the manifest entry for ids of a scheme in a dictionary, and their Back, which may be nil.
+// DescribeIDs returns the manifest entry for ids of a scheme, with their dictionary and their Back, which may be nil.
 func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
 	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
 		Back: back.describe(scheme.Kind())}
@@ -162,7 +164,7 @@ type Dictionary struct {
 	mapped bool
 }
 
-// NewDictionary checks all bytes of a file and returns the dictionary in them. The caller must not change raw.
+// NewDictionary checks all bytes of a dictionary file and returns the dictionary. The caller must not change raw.
 func NewDictionary(raw []byte) (*Dictionary, error) { return openDictionary(raw, Sum(raw)) }
 
 func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
@@ -173,16 +175,16 @@ func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
 	return &Dictionary{Dictionary: d, raw: raw, sha256: sha256}, nil
 }
 
-// Bytes returns the file of the dictionary. The caller must not change it.
+// Bytes returns the content of the dictionary file. The caller must not change the slice.
 func (d *Dictionary) Bytes() []byte { return d.raw }
 
-// SHA256 returns the SHA-256 of the file in hex.
+// SHA256 returns the SHA-256 of the dictionary file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns the memory of the dictionary. For a mapped file, this is memory of the page cache.
+// SizeBytes returns the memory that the dictionary takes. For a mapped file, this is memory of the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
-// open checks the bytes of the layer against the manifest.
+// open checks the bytes of a dictionary file against the manifest and returns the dictionary.
 func (l *Layer) open(raw []byte) (*Dictionary, error) {
 	if int64(len(raw)) != l.SizeBytes {
 		return nil, fmt.Errorf("dictionary has %d bytes, but the manifest says %d", len(raw), l.SizeBytes)
@@ -214,7 +216,7 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 	return d, nil
 }
 
-// ReadIDs reads and checks ids.json, the dictionary and the Back of a manifest, if its ids are not dense. The
+// ReadIDs reads and checks ids.json, the dictionary and the BackFile of a manifest whose ids are not dense. The
 // generation in the result has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
@@ -225,7 +227,8 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 	return g, err
 }
 
-// readNumbers reads and checks ids.json and the dictionary of a generation. If known is that dictionary, it uses known.
+// readNumbers reads and checks ids.json and the dictionary of a generation. If known is the same dictionary,
+// readNumbers uses known.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
@@ -241,7 +244,7 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 	return nil
 }
 
-// readFiles reads the dictionary and the Back of a generation, with at most atOnce calls at the same time.
+// readFiles reads the dictionary and the BackFile of a generation; atOnce is the maximum number of concurrent reads.
 func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
 	var errs [2]error
 	parallel.AtMost(atOnce, 2, func(i int) {
@@ -257,7 +260,7 @@ func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error
 	return nil
 }
 
-// IDsError reports that two parts, such as a location and a service, have ids of different kinds or keys.
+// IDsError reports that two components, such as a location and a service, have ids of different kinds or keys.
 type IDsError struct{ text string }
 
 func (e *IDsError) Error() string { return e.text }
@@ -265,7 +268,7 @@ func (e *IDsError) Error() string { return e.text }
 // IDsErrorf returns an *IDsError.
 func IDsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
 
-// ReadIDsFile reads ids.json of a location. ok is false if the location has none, which means dense ids.
+// ReadIDsFile reads ids.json of a location. ok is false if the location has no ids.json, which means dense ids.
 func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, err error) {
 	raw, _, err := src.ReadTagged(ctx, IDsKey, "")
 	switch {
@@ -281,8 +284,9 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 }
 
 // ReadScheme reads ids.json of a location and compares it with a manifest. The result is nil for dense ids. The error
-// is an *IDsError if ids.json does not belong to the manifest. A denied read counts as a missing ids.json if ids are
-// dense: S3 denies reading a missing object if the caller may not list the bucket, and such a caller needs no ids.json.
+// is an *IDsError if ids.json does not belong to the manifest. If ids are dense, ReadScheme treats a denied read like a
+// missing ids.json. S3 denies reading a missing object if the caller may not list the bucket, and a caller with dense
+// ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {
@@ -295,8 +299,8 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 	return s, m.agreesWith(s)
 }
 
-// agreesWith returns an *IDsError if the manifest was built with another scheme than that of ids.json; nil means that
-// there is no ids.json.
+// agreesWith returns an *IDsError if the manifest was built with another scheme than the scheme of ids.json. A nil
+// scheme means that there is no ids.json.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
@@ -346,7 +350,7 @@ func (s *Snapshot) IDs() *ids.Scheme {
 	return s.scheme
 }
 
-// KnownIDs returns the number of ids in the dictionary, and 0 for dense ids, which have none.
+// KnownIDs returns the number of ids in the dictionary, or 0 for dense ids, which need no dictionary.
 func (s *Snapshot) KnownIDs() int {
 	if s.dictionary == nil {
 		return 0
@@ -354,13 +358,14 @@ func (s *Snapshot) KnownIDs() int {
 	return int(s.dictionary.Len())
 }
 
-// Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot, or to 2^32-1 for an image that the
-// dictionary does not contain. The number of a dense id is the id itself. Numbers does not allocate memory.
+// Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot. For an image that the dictionary
+// lacks, Numbers sets numbers[i] to 2^32-1. The number of a dense id is the id itself. Numbers does not allocate
+// memory.
 func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }
 
-// users does the work of Snapshot.Numbers; a nil dictionary means dense ids.
+// users works like Snapshot.Numbers; a nil dictionary means dense ids.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
 	if d == nil {
 		capping.DenseIDs{}.Numbers(users, numbers)

@@ -9,8 +9,8 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Insertion is the dictionary of a generation with further users inserted. It converts the numbers of the generation to
-// the numbers of the new dictionary.
+// Insertion is the dictionary of a generation after the insertion of further users. An Insertion converts the numbers
+// of the generation to the numbers of the new dictionary.
 type Insertion struct {
 	Dictionary *Dictionary
 	// Back converts the numbers of the dictionary to ids; nil if one of the two sources has no Back.
@@ -20,9 +20,10 @@ type Insertion struct {
 	behind uint32 // the number of users before the insertion
 }
 
-// Insert returns the dictionary of a generation with further users. The further users come from another generation of
-// the same kind and key. Their numbers there must ascend, and the dictionary must not contain them yet. Insert makes
-// one pass over the ids. It needs memory for the result, and 12 bytes for each further user.
+// Insert returns the dictionary of a generation with further users. The further users come from another generation with
+// the same kind and key of ids. The argument numbers holds their numbers in that generation, in ascending order; the
+// dictionary of g must not contain these users. Insert makes one pass over the ids. Insert needs memory for the result,
+// and 12 bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -57,14 +58,14 @@ func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, err
 	return in, err
 }
 
-// entries are ids that come in the ascending order of their numbers.
+// entries are ids in the ascending order of their numbers.
 type entries struct {
 	of      backReader
 	numbers []uint32
 	images  []uint64
 }
 
-// next writes the first id.
+// next writes the first id of the entries and removes it.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -72,7 +73,7 @@ func (e *entries) next(w *NumberWriter) error {
 	return w.Add(image, rest, text)
 }
 
-// write writes the ids of a dictionary, with the further ids inserted in order.
+// write writes the ids of a dictionary together with the further ids, in ascending order of the images.
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {
 		for len(further.images) > 0 && further.images[0] < image {
@@ -95,15 +96,15 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the number of the i-th further user.
+// number returns the new number of the i-th further user.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap of the generation to the numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
-// BitmapBeyond does the same as Bitmap for a bitmap from RenumberedBy, or from a union with its result. Numbers above
-// those of the generation belong to further users. beyond holds these numbers for all further users, in ascending
-// order.
+// BitmapBeyond works like Bitmap for a bitmap from RenumberedBy, or for the union of such a bitmap with others. Numbers
+// that are not in the generation belong to further users. beyond holds these numbers for all further users, in
+// ascending order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil
@@ -122,8 +123,8 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 	return users.Bitmap(), nil
 }
 
-// Generation returns the generation with bitmaps of the new numbers. The manifest is unchanged and describes the stored
-// bitmaps.
+// Generation returns the generation with bitmaps of the new numbers. The manifest of the result is unchanged and
+// describes the stored bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
@@ -131,7 +132,7 @@ func (in *Insertion) Generation(g *Generation) *Generation {
 	return &n
 }
 
-// Only returns the generation with only the wanted sets and no segments; see Manifest.Only.
+// Only returns the generation with the wanted sets only, without segments; see Manifest.Only.
 func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	part := *g
 	part.Manifest, part.Bitmaps, part.Sets = g.Manifest.Only(wanted), nil, nil
@@ -144,7 +145,7 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 }
 
 // NumbersIn returns, for each number of the dictionary, the number of the same image in another dictionary. The result
-// is 2^32-1 for an image that the other dictionary lacks. Known numbers ascend.
+// is 2^32-1 for an image that the other dictionary lacks. All other results ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -164,7 +165,7 @@ func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	return numbers
 }
 
-// OfNumbers converts a bitmap to other numbers: to[n] is the new number of n. The new numbers ascend.
+// OfNumbers converts the numbers in a bitmap: to[n] is the new number of n. The new numbers must ascend.
 func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	numbers := b.IDs()
 	for i, number := range numbers {
@@ -173,8 +174,8 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	return bitmap.OfSorted(numbers)
 }
 
-// NumbersBefore returns the numbers that users had before RenumberedBy. The given numbers must ascend, and belong to
-// users who are not in the later dictionary.
+// NumbersBefore returns the numbers that users had before RenumberedBy. The given numbers must ascend, and must belong
+// to users who are not in the later dictionary.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
 		if len(was) == len(numbers) {
@@ -187,13 +188,13 @@ func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	return was
 }
 
-// backReader reads the entries of a Back in ascending order of their numbers. The zero value reads nothing.
+// backReader reads the entries of a Back in ascending order of their numbers. The zero value returns empty entries.
 type backReader struct {
 	rests *dictionary.Rests
 	texts *dictionary.TextReader
 }
 
-// reader returns a reader of the Back, which may be nil.
+// reader returns a reader of the Back; for a nil Back, the zero value.
 func (b *Back) reader() (r backReader) {
 	switch {
 	case b == nil:
@@ -206,7 +207,7 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// at returns the rest of a UUID or the text of a number.
+// at returns, for the number of a user, the rest of a UUID or the text id.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {
 	case r.rests != nil:
@@ -217,7 +218,7 @@ func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	return 0, nil
 }
 
-// sizeOf returns an upper bound, above 0, for the size of these ids in a Back.
+// sizeOf returns an upper bound, above 0, for the size of a BackFile with the given ids.
 func (b *Back) sizeOf(numbers []uint32) int64 {
 	if b.rests != nil {
 		return dictionary.RestsSize(uint32(len(numbers)))
@@ -229,7 +230,7 @@ func (b *Back) sizeOf(numbers []uint32) int64 {
 	return dictionary.TextsSize(uint32(len(numbers)), total)
 }
 
-// Texts yields the numbers and texts of a way back to ids of the kind text, in ascending order.
+// Texts yields the numbers and texts of all ids of the kind text, in ascending order of the numbers.
 func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	texts := b.texts.Reader()
 	for number := range b.Len() {
@@ -239,7 +240,7 @@ func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	}
 }
 
-// SameID reports whether two numbers of two ways back of one kind belong to the same id, if their images are equal.
+// SameID reports whether two numbers in two Backs belong to the same id, if the kinds of ids and the images are equal.
 func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
 	rest, text := b.at(number)
 	otherRest, otherText := other.at(its)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The keys of the objects at a location; see doc.go.
+// These are the keys and key prefixes of the objects at a location; see doc.go.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -32,7 +32,7 @@ var (
 // BitmapKey returns the object key of the bitmap with this SHA-256.
 func BitmapKey(sha256 string) string { return BitmapsPrefix + sha256 + bitmapSuffix }
 
-// IsBitmapKey reports whether a key has the form of a bitmap's key.
+// IsBitmapKey reports whether a key has the form of a bitmap's object key.
 func IsBitmapKey(key string) bool {
 	sum := strings.TrimSuffix(strings.TrimPrefix(key, BitmapsPrefix), bitmapSuffix)
 	return sha256Rule.MatchString(sum) && BitmapKey(sum) == key
@@ -41,7 +41,7 @@ func IsBitmapKey(key string) bool {
 // DictionaryKey returns the object key of the dictionary with this SHA-256.
 func DictionaryKey(sha256 string) string { return DictionariesPrefix + sha256 + dictionarySuffix }
 
-// IsDictionaryKey reports whether a key has the form of a dictionary's key.
+// IsDictionaryKey reports whether a key has the form of a dictionary's object key.
 func IsDictionaryKey(key string) bool {
 	sum := strings.TrimSuffix(strings.TrimPrefix(key, DictionariesPrefix), dictionarySuffix)
 	return sha256Rule.MatchString(sum) && DictionaryKey(sum) == key
@@ -50,8 +50,7 @@ func IsDictionaryKey(key string) bool {
 // ManifestKey returns the object key of a generation's manifest.
 func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
 
-// GenerationOf returns the generation whose manifest has this key; ok is false if the key has another
-// form.
+// GenerationOf returns the generation whose manifest has the given object key; ok is false if the key has another form.
 func GenerationOf(key string) (generation string, ok bool) {
 	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
 	return generation, IsGeneration(generation) && ManifestKey(generation) == key
@@ -60,14 +59,14 @@ func GenerationOf(key string) (generation string, ok bool) {
 // IsGeneration reports whether a name has the form of a generation's name.
 func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 
-// TimeName returns the beginning of the name of a generation that is created at this time.
+// TimeName returns the beginning of the name of a generation that is created at the given time.
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
-// sumPart is the number of bytes that are hashed at a time. The Go runtime cannot interrupt one call
-// of the hash, so a large part would prolong the pauses of the garbage collector.
+// sumPart is the number of bytes that Sum hashes with one call. The Go runtime cannot interrupt a hash call, so a
+// larger number would prolong the pauses of the garbage collector.
 const sumPart = 64 << 10
 
-// Sum returns the SHA-256 of raw in lower-case hex, the form in documents and keys.
+// Sum returns the SHA-256 of raw in lower-case hex, which documents and keys contain.
 func Sum(raw []byte) string {
 	hash := sha256.New()
 	for part := range slices.Chunk(raw, sumPart) {
@@ -76,8 +75,8 @@ func Sum(raw []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Content returns a hash of the ids, names, order and users of the generation's segments and sets. The generation's
-// time is not included.
+// Content returns a hash of the kind and numbers of the ids, and of the names, order and users of the generation's
+// segments and sets. The hash does not depend on the generation's creation time.
 func (m *Manifest) Content() string {
 	if m.IDs == nil {
 		return Content(m.Segments, m.Sets...)
@@ -85,8 +84,8 @@ func (m *Manifest) Content() string {
 	return Sum([]byte("ids " + m.numbering() + "\n" + Content(m.Segments, m.Sets...)))
 }
 
-// Content returns a hash of the names, the order and the users of a generation's segments and sets.
-// The generation's time is not included.
+// Content returns a hash of the names, the order and the users of a generation's segments and sets. The hash does not
+// depend on the generation's creation time.
 func Content(list []Segment, sets ...Set) string {
 	var text strings.Builder
 	for _, s := range list {

@@ -7,18 +7,18 @@ import (
 	"capper/internal/capping"
 )
 
-// lateInterval is the time between two looks at calls that arrive late.
+// lateInterval is the time between two checks for API calls that reached the store late.
 const lateInterval = time.Second
 
-// lateCalls compares the generation in use with additions by calls that reached the store after its comparison: from a
-// replay of calls, or from the restoration of an emptied server.
+// lateCalls detects API calls whose additions to sets reached the store after the generation in use was compared. The
+// causes are a replay of calls, and the restoration of an emptied Redis server.
 type lateCalls struct {
-	known   map[string]uint64 // by set: the additions that it overruled when it was compared
+	known   map[string]uint64 // by set: how many users whom API calls added the generation overruled at its comparison
 	changes uint64            // the result of RefresherConfig.Changes at the last look
 	next    time.Time         // no look before this time, because looks at long lists take long
 }
 
-// compared notes how many additions the generation in use overrules after its comparison.
+// compared stores how many users whom API calls added the generation in use overrules at its comparison.
 func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, time.Time) []capping.UserID) {
 	l.known = nil
 	if overruled != nil {
@@ -26,7 +26,7 @@ func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, ti
 	}
 }
 
-// watchCalls reconsiders the generation in use if it overrules many more additions by calls than when it was compared.
+// watchCalls calls Reconsider if the generation in use overrules many more added users than at its comparison.
 func (r *Refresher) watchCalls(ctx context.Context) {
 	now, began := r.Current(), time.Now()
 	if now == nil || r.cfg.Overruled == nil || r.cfg.Changes == nil || began.Before(r.late.next) {
@@ -48,7 +48,7 @@ func (r *Refresher) watchCalls(ctx context.Context) {
 	r.late.next = time.Now().Add(50 * time.Since(began))
 }
 
-// arrived reports whether many additions that the generation overrules came after its comparison.
+// arrived reports whether many added users whom the generation overrules reached the store after its comparison.
 func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	for set, n := range overruled {
 		if n > l.known[set]+mayOverrule {
@@ -58,7 +58,8 @@ func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	return false
 }
 
-// overrules counts, for each set, the users whom calls have added before the as_of of the set, and who are not members.
+// overrules counts, for each set, the users whom API calls added before the as_of of the set and who are not members of
+// the set.
 func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) []capping.UserID) map[string]uint64 {
 	found, g := map[string]uint64{}, s.setsOnly()
 	for i := range s.manifest.Sets {
@@ -70,7 +71,7 @@ func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) 
 	return found
 }
 
-// setsOnly returns the generation of the snapshot without the bitmaps of its segments.
+// setsOnly returns the generation of the snapshot with the bitmaps of its sets, but not of its segments.
 func (s *Snapshot) setsOnly() *Generation {
 	g := &Generation{Manifest: &s.manifest, Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}
 	for i := range s.manifest.Sets {

@@ -13,8 +13,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// ErrNothingLive reports that current.json does not exist. It always wraps objects.ErrNotFound as
-// well.
+// ErrNothingLive reports that current.json does not exist. The error always wraps objects.ErrNotFound, too.
 var ErrNothingLive = errors.New("no generation is live")
 
 // Generation is one checked version of all segments and sets with its bitmaps.
@@ -34,7 +33,7 @@ type Generation struct {
 	by  *Renumbering
 }
 
-// ReadPointer reads the pointer to the live generation. objects.Source.ReadTagged explains tag.
+// ReadPointer reads current.json, the pointer to the live generation. objects.Source.ReadTagged explains tag.
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -82,13 +81,14 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads and checks the bitmaps of the manifest. If ids are not dense, it also reads and checks the
-// dictionary, the Back and ids.json.
+// ReadBitmaps reads and checks the bitmaps of the manifest. If ids are not dense, ReadBitmaps also reads and checks the
+// dictionary, the BackFile and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
 
-// ReadBitmapsOver does the same as ReadBitmaps, but reuses all parts of a generation in memory. known may be nil.
+// ReadBitmapsOver works like ReadBitmaps, but reuses all bitmaps and files that the generation known has in memory.
+// known may be nil.
 func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	g, err := m.ReadNumbersOver(ctx, src, known)
 	if err != nil {
@@ -97,7 +97,8 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	return g, g.readBack(ctx, src, known)
 }
 
-// ReadNumbersOver does the same as ReadBitmapsOver without the Back, so that the result cannot convert numbers to ids.
+// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile, so that the result cannot convert numbers
+// to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
 		known = &Generation{}
@@ -112,9 +113,9 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 	return g, g.readNumbers(ctx, src, known.Dictionary)
 }
 
-// ReadForComparison reads a generation and converts its bitmaps to the numbers of another dictionary; nil means its own
-// numbers. It reuses the bitmaps and the dictionary of a generation in memory; known may be nil. The Back may be larger
-// than all other objects, so it is read with ctx only when the id of a user is needed.
+// ReadForComparison reads a generation and converts its bitmaps to the numbers of the dictionary numbering; nil keeps
+// the generation's own numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation known, which
+// may be nil. The BackFile may be larger than all other objects, so it is read, with ctx, only when an id is needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -128,8 +129,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest with only the wanted sets and no segments. The copy is for comparisons of these
-// sets and is not the manifest of a generation.
+// Only returns a copy of the manifest with the wanted sets only, without segments. The copy serves comparisons of these
+// sets, and is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -146,8 +147,8 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 	return s.open(raw)
 }
 
-// readBitmaps reads the bitmaps of a manifest, at most atOnce at a time. A bitmap that appears under
-// several names is read once.
+// readBitmaps reads the bitmaps of a manifest, at most atOnce at a time. readBitmaps reads a bitmap that appears under
+// several names once.
 func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int,
 	s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
@@ -174,9 +175,9 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf returns, for each entry, the index of the first entry of its kind with the same bitmap.
-// Segments and sets are separate kinds, because fetch may skip the bitmaps of segments but always
-// reads those of sets.
+// firstOf returns, for each manifest entry, the index of the first segment (for a segment) or set (for a set) with the
+// same bitmap. firstOf separates segments from sets, because fetch may skip the bitmaps of segments but always reads
+// the bitmaps of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}
@@ -200,10 +201,10 @@ func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	return g.Sets[entry-len(g.Bitmaps)]
 }
 
-// parallelReads is the maximum number of bitmaps that are read at a time.
+// parallelReads is the maximum number of bitmaps that are read at the same time.
 const parallelReads = 8
 
-// Snapshot builds the snapshot of the generation, which answers lookups.
+// Snapshot returns the snapshot of the generation, which answers lookups.
 func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
 // ReadLiveManifest reads and checks current.json and the manifest of the live generation. ReadLiveManifest returns

@@ -13,17 +13,17 @@ import (
 	"capper/internal/bitmap"
 )
 
-// FormatVersion is the format version of a location's documents, and of a manifest without sets.
+// FormatVersion is the format version of all documents of a location, including a manifest without sets.
 const FormatVersion = 1
 
-// SetsFormatVersion is the format version of a manifest with sets. Programs that do not know sets reject such a
+// SetsFormatVersion is the format version of a manifest with sets. Programs without support for sets reject such a
 // manifest and keep the generation in use.
 const SetsFormatVersion = 2
 
 // RollbackReason begins the reason of a generation that a rollback created.
 const RollbackReason = "rollback to "
 
-// MaxSegments is the maximum number of segments in a generation: a segment's code is one byte, and 0
+// MaxSegments is the maximum number of segments in a generation, because the code of a segment is one byte, and code 0
 // means no segment.
 const MaxSegments = 255
 
@@ -61,20 +61,18 @@ type Set struct {
 	// MaxLoss is the percentage of users who may leave a set with OnlyGrows from one publish to the
 	// next; below 100. 0 allows none.
 	MaxLoss float64 `json:"max_loss,omitempty"`
-	// AsOf is the time for which the set speaks, in whole milliseconds of UTC: the users contain every
-	// change by call up to this time. Zero means that the time is unknown.
+	// AsOf is the time up to which the set's users contain every change by API calls, in whole milliseconds of UTC.
+	// Zero means that the time is unknown.
 	AsOf time.Time `json:"as_of,omitzero"`
 	// AmendedAsOf is the AsOf of the newest amend whose users the set contains, or zero if a build
 	// alone made the set. A build with an earlier AsOf keeps these users; see package publish.
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
-// MaxManifestBytes is more than the size of a manifest with MaxSegments segments and MaxSets sets of
-// the longest names.
+// MaxManifestBytes is larger than a manifest with MaxSegments segments and MaxSets sets of the longest names.
 const MaxManifestBytes = 4 << 20
 
-// Entries returns the descriptions of all bitmaps: first of the segments, then of the sets, in their
-// order.
+// Entries returns the manifest's descriptions of all bitmaps: first the segments, then the sets, in their order.
 func (m *Manifest) Entries() []*Segment {
 	list := make([]*Segment, 0, len(m.Segments)+len(m.Sets))
 	for i := range m.Segments {
@@ -86,8 +84,8 @@ func (m *Manifest) Entries() []*Segment {
 	return list
 }
 
-// Segment describes one segment of a manifest. Min and Max are the lowest and highest id; both are
-// absent if the segment is empty.
+// Segment describes one segment of a manifest. Min and Max are the lowest and highest id; Min and Max are absent if the
+// segment is empty.
 type Segment struct {
 	Name        string  `json:"name"`
 	Key         string  `json:"key"`
@@ -101,7 +99,8 @@ type Segment struct {
 // segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName is the name of the group of users in no segment, in answers and metrics. No segment may have this name.
+// ReservedName is the name of the group of users in no segment, in responses and metrics. No segment may have this
+// name.
 const ReservedName = "default"
 
 // CheckName returns an error if name is not a valid name of a segment.
@@ -124,11 +123,11 @@ const MaxSetName = 128
 // ZonePrefix begins the names of sets of time zones, for example tz/Asia/Singapore.
 const ZonePrefix = "tz/"
 
-// AllName stands for every user in expressions. No segment or set may have this name.
+// AllName stands for every user in expressions over segments and sets. No segment or set may have this name.
 const AllName = "all"
 
-// dotted reports whether a part of the name is "." or "..". Many clients and proxies rewrite paths
-// with such parts.
+// dotted reports whether a path element of the name is "." or "..". Many clients and proxies rewrite paths with such
+// elements.
 func dotted(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." {
@@ -194,9 +193,9 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// name returns the generation's name, computed from the content of m. The name begins with the time, so that names sort
-// by time. name ends with a hash of every field, so that different contents never share a name and no field can change
-// unnoticed.
+// name returns the generation's name, computed from the content of m. The name begins with the creation time, so that
+// names sort by time. The name ends with a hash of every field, so that different manifests have different names and no
+// field can change unnoticed.
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
@@ -215,8 +214,8 @@ func (m *Manifest) Encode() []byte {
 	return append(raw, '\n')
 }
 
-// parseManifest decodes the manifest of a generation and checks everything that does not need the bitmaps.
-// parseManifest accepts only the exact bytes that Encode writes under this name.
+// parseManifest decodes the manifest of a generation and checks everything except the bitmaps. parseManifest accepts
+// only the exact bytes that Encode writes for a manifest with this name.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
 	if err := decodeDocument(raw, &m, newestFormatVersion); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The results of a check of the source, which are the label values of capper_segments_refresh_total.
+// These are the results of a check of the source, and the label values of capper_segments_refresh_total.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"

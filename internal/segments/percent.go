@@ -8,16 +8,16 @@ import (
 // mostDigits is the number of decimal places that distinguishes one user in 2^32 from none.
 const mostDigits = 9
 
-// RoundPercent rounds a percentage to a number of decimal places, half up. All displayed percentages
-// and all accepted percentages are rounded by this function.
+// RoundPercent rounds a percentage to a number of decimal places, half up. RoundPercent rounds all percentages that
+// capper displays or accepts.
 func RoundPercent(percent float64, digits int) float64 {
 	const binary = 1e-9 // tolerance in the last digit: 0.35 is slightly less in binary
 	unit := math.Pow(10, float64(digits))
 	return math.Floor(percent*unit+0.5+binary) / unit
 }
 
-// PercentText formats a percentage for people with at most one decimal place. A percentage near 0 gets as many decimal
-// places as distinguish it from 0.
+// PercentText formats a percentage for people with at most one decimal place. A percentage near 0 gets enough decimal
+// places to distinguish it from 0.
 func PercentText(percent float64) string {
 	digits := 1
 	for percent > 0 && RoundPercent(percent, digits) == 0 && digits < mostDigits {

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// leastGrace is the minimum time for which an earlier generation without pins is kept. During this time, other
-// instances may still return its name to callers, because they swap slightly later.
+// leastGrace is the minimum time for which a Refresher keeps an earlier generation without pins. During this time,
+// other instances may still return the name of the earlier generation to callers, because they swap slightly later.
 const leastGrace = time.Minute
 
 // A request for an unknown, newer generation causes an early check of the source. earlyLook is the minimum time between
 // two checks in this case.
 const earlyLook = time.Second
 
-// DefaultKeep is the default time for which an earlier generation is kept after its last pin.
+// DefaultKeep is the default time for which a Refresher keeps an earlier generation after its last pin.
 const DefaultKeep = time.Hour
 
-// MaxPinned is the maximum number of earlier generations that are kept. The generation with the oldest pin is dropped
-// first.
+// MaxPinned is the maximum number of earlier generations that a Refresher keeps. The Refresher drops the generation
+// with the oldest pin first.
 const MaxPinned = 8
 
-// Pinned describes a pinned generation that is kept in memory.
+// Pinned describes a generation that a Refresher keeps in memory because of a pin.
 type Pinned struct {
 	Generation string
 	PinnedAt   time.Time // time of the last pin
 	Until      time.Time // end of the retention; earlier if more than MaxPinned are kept
 }
 
-// GoneError reports that a requested generation is neither in use nor kept.
+// GoneError reports that a requested generation is neither in use nor kept in memory.
 type GoneError struct {
 	Generation string
 	InUse      string // empty: no generation is in use yet
@@ -59,10 +59,10 @@ func (e *NotYetError) Error() string {
 		e.Interval, e.InUse)
 }
 
-// Pin returns the named generation if it is in use or still kept, and keeps it for
-// RefresherConfig.Keep from now on, even if another generation replaces it. An empty name returns the
-// generation in use without pinning it. The error is a GoneError or a NotYetError; after a
-// NotYetError, Run soon checks the source. Pin may be called at any time from any goroutine.
+// Pin returns the named generation if it is in use or still kept. Pin keeps this generation for RefresherConfig.Keep
+// from now on, even if another generation replaces it. An empty name returns the generation in use without pinning it.
+// The error is a GoneError or a NotYetError; after a NotYetError, Run soon checks the source. Pin may be called at any
+// time from any goroutine.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -83,8 +83,8 @@ func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	return nil, &GoneError{Generation: generation, InUse: now.Generation()}
 }
 
-// lookIfLater reports whether a generation is newer than every generation that this instance has used.
-// If so, it makes Run check the source.
+// lookIfLater reports whether a generation is newer than every generation that this instance has used. If so,
+// lookIfLater makes Run check the source.
 func (r *Refresher) lookIfLater(generation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,8 +100,8 @@ func (r *Refresher) lookIfLater(generation string) bool {
 	return true
 }
 
-// pins holds the pinned generations, including the one in use, and earlier generations that are kept
-// for a short time without a pin.
+// pins holds the pinned generations, which may include the generation in use, and earlier generations that are kept for
+// a short time without a pin.
 type pins struct {
 	keep  time.Duration // retention after a pin
 	grace time.Duration // retention after a swap without a pin; at most keep
@@ -150,7 +150,7 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// get renews the pin of a kept generation and returns the generation, or nil if it is not kept.
+// get renews the pin of a kept generation and returns the generation, or nil if it is not kept in memory.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +192,7 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes returns the memory of the kept generations in addition to the memory of the one in use.
+// sizeBytes returns the memory of the kept generations, without the memory that they share with the generation in use.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)
@@ -203,8 +203,8 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// drop removes generations whose retention has ended. If too many remain, it first removes generations
-// without a pin. The caller holds p.mu.
+// drop removes generations whose retention has ended. If too many remain, drop first removes generations without a pin.
+// The caller holds p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

@@ -46,7 +46,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	return p, nil
 }
 
-// check verifies that m is the manifest to which the pointer refers.
+// check returns an error unless m is the manifest to which the pointer refers.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
 		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation %s has %s",
@@ -61,8 +61,8 @@ func PointerTo(m *Manifest) Pointer {
 	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// Encode returns a unique form of the pointer at each call: 64 random bits, encoded as blanks and tabs, follow the
-// JSON. A tag of current.json therefore never repeats, and each writer can recognise its own bytes.
+// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. The object tag of
+// current.json therefore never repeats, and each writer can recognise its own bytes.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {
@@ -79,8 +79,8 @@ func (p Pointer) Encode() []byte {
 
 var errTruncated = errors.New("truncated")
 
-// DecodeDocument strictly decodes one of the documents of a location. A newer tool that adds a field
-// must raise the format version.
+// DecodeDocument strictly decodes a JSON document of a location. A newer tool that adds a field must raise the format
+// version.
 func DecodeDocument(raw []byte, into any) error { return decodeDocument(raw, into, FormatVersion) }
 
 func decodeDocument(raw []byte, into any, newest int) error {

@@ -19,20 +19,20 @@ import (
 	"capper/internal/objects"
 )
 
-// The origins of the generation in use.
+// These are the origins of the generation in use.
 const (
 	OriginSource = "source"
 	OriginCache  = "cache"
 )
 
-// The defaults of RefresherConfig.
+// These are the defaults of RefresherConfig.
 const (
 	DefaultInterval = 30 * time.Second
 	DefaultTimeout  = 2 * time.Minute
 )
 
-// lookTimeout limits the reading of current.json and of a manifest, two small objects, so that a
-// hanging source cannot delay a start from the cache.
+// lookTimeout limits the reading of current.json and of a manifest, so that a hanging source cannot delay a start from
+// the cache.
 const lookTimeout = 10 * time.Second
 
 // RefresherConfig configures a Refresher. Only Source is required.
@@ -49,24 +49,23 @@ type RefresherConfig struct {
 	Logger *slog.Logger
 	// Clock returns the time; nil means time.Now.
 	Clock func() time.Time
-	// Require returns an error if a generation must not be used. It is called before bitmaps are read,
-	// by the goroutine of Load or Run, and a rejected generation is not swapped in; Load describes the
-	// exception. Nil accepts every generation.
+	// Require returns an error if a generation must not be used. The goroutine of Load or Run calls Require before it
+	// reads bitmaps, and does not use a rejected generation; Load describes the exception. Nil accepts every
+	// generation.
 	Require func(*Manifest) error
-	// Guarded returns which losses of users prevent the use of a generation. Each generation is
-	// compared with the one in use. At a start it is compared with the cached one, or without a cache
-	// with the newest earlier one of the source. The goroutine of Load or Run and Status call this
-	// function. Nil disables the comparison.
+	// Guarded returns how many users the guarded sets may lose. The Refresher compares each generation with the
+	// generation in use. At a start, the Refresher compares with the cached generation, or without a cache with the
+	// newest earlier generation of the source. The goroutine of Load or Run and Status call Guarded. Nil disables the
+	// comparison.
 	Guarded func() Guarded
-	// Overruled returns the users whom calls have added to a set, if the calls are newer than a build up to the time
-	// before, and older than a build up to the time next. Nil: no calls change sets.
+	// Overruled returns the users whom API calls added to a set after the time before and until the time next. These
+	// times are the as_of of an earlier and of a later build. Nil: no API calls change sets.
 	Overruled func(set string, before, next time.Time) []capping.UserID
-	// Changes returns a number that grows with each change of a set by calls. Nil: no calls change sets.
+	// Changes returns a number that grows with each change of a set by API calls. Nil: no API calls change sets.
 	Changes func() uint64
-	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A
-	// generation without a pin is kept for twice the Interval after the swap, but at least a minute
-	// and at most Keep, because other instances may still return its name. A negative value keeps
-	// none.
+	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A generation without a
+	// pin is kept for twice the Interval after the swap, but at least a minute and at most Keep, because other
+	// instances may still return its name. With a negative Keep, the Refresher keeps no earlier generation.
 	Keep time.Duration
 	// OnSwap is called with each generation before Current returns it, by the goroutine of Load or
 	// Run. Nil disables the call.
@@ -75,8 +74,8 @@ type RefresherConfig struct {
 	Registerer prometheus.Registerer
 }
 
-// Refresher keeps the live generation in memory: call Load once, then Run. Current and Status may be
-// called at any time from any goroutine.
+// Refresher keeps the live generation in memory: call Load once, then Run. Current and Status may be called at any time
+// from any goroutine.
 type Refresher struct {
 	cfg     RefresherConfig
 	cache   *cache
@@ -127,13 +126,12 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 // Current returns the generation in use, or nil before Load has succeeded.
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
-// Load loads the live generation from the source, or from the cache if the source fails; Status and
-// the log report this. A generation that Require rejects is used only if neither the source nor the
-// cache has another one; Status then reports the reason, and Run keeps checking the source. If users
-// left guarded sets, the generation with which the live one was compared is used instead: the one in
-// use, the cached one, or an earlier one of the source. Load fails if neither the source nor the cache
-// has a usable generation. The error is objects.ErrNotFound only if nothing has ever been published
-// and nothing is cached.
+// Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
+// failure. Load uses a generation that Require rejects only if the source and the cache have no other; Status then
+// reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the generation with
+// which it compared the live one: the cached generation, or an earlier generation of the source. Load fails if neither
+// the source nor the cache has a usable generation. The error is objects.ErrNotFound only if nothing has ever been
+// published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -155,7 +153,7 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 }
 
-// loadCached starts to use the cached generation unless it is rejected.
+// loadCached starts to use the cached generation, or returns an error if the function require rejects it.
 func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
 	g, err := r.cache.load(ctx, require)
 	if err != nil {
@@ -169,9 +167,8 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError reports why no generation could be loaded. It decides itself whether it is
-// objects.ErrNotFound, because an object that is missing from a damaged generation must not count as
-// "nothing published".
+// loadError reports why no generation could be loaded. loadError implements errors.Is itself: an object that is missing
+// from a damaged generation must not count as objects.ErrNotFound, which means that nothing was published.
 type loadError struct {
 	error
 	never bool
@@ -186,16 +183,15 @@ func (e *loadError) Is(target error) bool {
 
 func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
 
-// neverPublished reports whether a source has neither current.json nor any manifest, as far as the
-// source can be listed.
+// neverPublished reports whether the source has no manifest. The result is also true if the source cannot be listed.
 func neverPublished(ctx context.Context, src objects.Source) bool {
 	list, err := src.List(ctx, GenerationsPrefix)
 	return err != nil || len(list) == 0
 }
 
-// Run checks the source once per interval until ctx ends, and also when Pin was called with a newer
-// generation. After a failure the generation in use stays, Status, metrics and the log report the
-// failure, and a later interval retries it; spoiled describes the delay.
+// Run checks the source once per interval until ctx ends, and also when Pin was called with a newer generation. After a
+// failure, the generation in use stays, and Status, metrics and the log report the failure. Run retries at a later
+// interval; the type spoiled describes the delay.
 func (r *Refresher) Run(ctx context.Context) {
 	tick, calls := time.NewTicker(r.cfg.Interval), time.NewTicker(lateInterval)
 	defer tick.Stop()
@@ -260,11 +256,11 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// releaseFrom is the size of a generation, in bytes, from which release collects.
+// releaseFrom is the size of a generation, in bytes, from which the function release returns memory to the system.
 const releaseFrom = 64 << 20
 
-// release returns the memory that a load leaves behind to the system. Otherwise a collection would wait until the
-// service has used much more.
+// release returns the memory that is free after loading a generation to the system. Otherwise the Go runtime would
+// collect this memory only after the service has used much more.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {
@@ -287,8 +283,8 @@ func (r *Refresher) inMemory() []*Snapshot {
 	return list
 }
 
-// keepCopy caches a generation. A generation that is used only because there is no better one does not
-// replace the last good copy.
+// keepCopy stores a generation in the cache. keepCopy does not store a generation that Require rejects, so that the
+// last good copy remains.
 func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	if g.Manifest.fulfils(r.cfg.Require) != nil {
 		return
@@ -311,9 +307,9 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation unless it is in use or rejected. fetch reads only parts that are not in memory, and
-// takes bitmaps from the cache if possible. Reading from the cache may take a quarter of the time-out, so that a
-// hanging cache does not block the source.
+// fetch reads the live generation unless it is in use or rejected. fetch reads only bitmaps and files that are not in
+// memory, from the cache if possible. Reading from the cache may take a quarter of the time-out, so that a hanging
+// cache does not block the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -358,8 +354,8 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	return g, tag, err
 }
 
-// readScheme reads ids.json of the source. The error is a *RefusedError if the ids of the manifest are not those of
-// ids.json, or not those of the generation in use.
+// readScheme reads ids.json of the source. The error is a *RefusedError if the ids of the manifest differ from
+// ids.json, or from the ids of the generation in use.
 func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -373,7 +369,8 @@ func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, e
 	return scheme, err
 }
 
-// readBack returns the way back of a manifest from memory, from the cache, or from the source; nil if it has none.
+// readBack returns the Back of a manifest from memory, from the cache, or from the source; nil if the manifest has
+// none.
 func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manifest) (*Back, error) {
 	if m.back() == nil {
 		return nil, nil
@@ -406,8 +403,8 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 	return m.readDictionary(ctx, r.cfg.Source)
 }
 
-// look reads the manifest of the live generation, or returns nil if that generation is in use. The
-// returned tag belongs to the current.json that was read, even if there is an error.
+// look reads the manifest of the live generation, or returns nil if this generation is in use. The returned tag is the
+// tag of the current.json that look read, even if look returns an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
 		"the segments location did not respond within %s",
@@ -434,8 +431,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads the time of the last complete build. A failure is not a fault of the segments: the
-// known time stays and grows old.
+// readChecked reads the time of the last complete build. After a failed read, the known time stays, because the
+// segments themselves have no fault.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -456,7 +453,7 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// swap starts to use a generation and records the result of its comparison with the one before.
+// swap starts to use a generation, and records the result of its comparison with the previous generation.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)

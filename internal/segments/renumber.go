@@ -11,14 +11,14 @@ import (
 	"capper/internal/parallel"
 )
 
-// Renumbering leads from the numbers of an earlier generation to those of a later one, so that their bitmaps can be
-// compared. Users who are in the dictionary of the earlier generation alone get the numbers after those of the later
-// one.
+// Renumbering converts the numbers of users in an earlier generation to the numbers in a later generation, so that the
+// bitmaps of both can be compared. Users who are only in the earlier generation get numbers above the numbers of the
+// later generation.
 type Renumbering struct{ to []uint32 }
 
 var errTooManyNumbers = errors.New("two generations together must have at most 2^32 different ids")
 
-// NewRenumbering returns the numbers of the users of an earlier dictionary in a later one.
+// NewRenumbering returns the Renumbering from an earlier dictionary to a later dictionary.
 func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
 	r := &Renumbering{to: make([]uint32, 0, earlier.Len())}
 	next := uint64(later.Len())
@@ -37,7 +37,7 @@ func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
 	return r, nil
 }
 
-// Bitmap returns the users of a bitmap of the earlier generation by the numbers of the later one.
+// Bitmap converts a bitmap of the earlier generation to the numbers of the later generation.
 func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	var users bitmap.Set
 	for number := range b.All() {
@@ -46,8 +46,8 @@ func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return users.Bitmap()
 }
 
-// RenumberedBy returns the generation with the numbers of another dictionary, only for comparisons: the manifest
-// stays, and describes the stored bitmaps. The result is g if the numbers are the same.
+// RenumberedBy returns the generation with the numbers of another dictionary, for comparisons only: the manifest of the
+// result is unchanged and describes the stored bitmaps. The result is g if the numbers are the same.
 func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
 		return g, nil
@@ -60,8 +60,8 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	return n, nil
 }
 
-// RenumberedName appends the id of a user by the user's number after RenumberedBy, or image:<16 hexadecimal digits> if
-// the generation does not contain the id.
+// RenumberedName appends the id of the user who has the given number after RenumberedBy. If the generation does not
+// contain the id, RenumberedName appends image:<16 hexadecimal digits>.
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))
@@ -73,7 +73,7 @@ func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	return named
 }
 
-// eachBitmap returns the results of a function for the bitmaps of a list; nil for nil.
+// eachBitmap calls a function for each bitmap of a list and returns the results; the result for a nil bitmap is nil.
 func eachBitmap(list []*bitmap.Bitmap, of func(*bitmap.Bitmap) *bitmap.Bitmap) []*bitmap.Bitmap {
 	results := make([]*bitmap.Bitmap, len(list))
 	parallel.OnAllCores(len(list), func(i int) {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Limits for the history that a start without a cache replays.
+// These limits apply to the history of generations that a start without a cache replays.
 const (
 	// mostReplayed is the maximum number of earlier generations whose manifests are read.
 	mostReplayed = 64
@@ -17,7 +17,8 @@ const (
 )
 
 // replay returns the earlier generations that a continuously running service would have used, in the given order,
-// newest first. The other generations lost users themselves, so later generations must not be compared with them.
+// newest first. The other generations lost too many users themselves, so a later generation must not be compared with
+// them.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -63,8 +64,7 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	return true
 }
 
-// orReadBy returns a function that takes a bitmap from the generation in memory if it is there, and
-// otherwise reads it with read.
+// orReadBy returns a function that returns a bitmap of g if it is in memory, and otherwise calls read.
 func (g *Generation) orReadBy(read readFunc) readFunc {
 	return func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b := g.bitmapWith(s.SHA256); b != nil {
@@ -74,8 +74,8 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// shrank reports whether the counts alone prove that too many users left a set and no acceptance
-// covers the set.
+// shrank reports whether the user counts alone prove that too many users left a set, while no acceptance covers the
+// set.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
 		before, after := was.set(name), next.set(name)
@@ -87,10 +87,9 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns which guards must be compared between two generations: sets that differ and are not
-// covered by the publisher's own guard, and time zones whose counts alone show a loss. If some users
-// lose their zone while as many others gain one, only reading all zones would show the loss, which is
-// too expensive for each step.
+// stepTo returns the guards that must be compared between two consecutive generations: sets that differ and that the
+// publisher's own guard does not cover. stepTo includes time zones only if their user counts show a loss. If as many
+// users gain a time zone as lose it, only reading all zones would show the loss, which is too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -103,15 +102,14 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	return step
 }
 
-// vouched reports whether the publisher ensured that at most the allowed users left a set between two
-// consecutive generations, or accepted the change. The set must only grow, and the publish must not
-// have been forced.
+// vouched reports whether the publisher ensured that at most the allowed users left a set between two consecutive
+// generations. For this, the set must be an only-growing set, and the publish must not have been forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose
 }
 
-// lessZones reports whether the counts of time zones suggest that users lost their zone.
+// lessZones reports whether the user counts of the time zones show that users lost their time zone.
 func lessZones(was, next *Manifest) bool {
 	var before, after uint64
 	for _, zone := range next.zones() {

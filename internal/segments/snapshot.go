@@ -12,8 +12,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Snapshot is one immutable generation in memory that answers lookups. Snapshot holds a bitmap.CodeMap of the segments
-// instead of their bitmaps. A Snapshot is safe for concurrent use.
+// Snapshot is one immutable generation in memory that answers lookups. A Snapshot holds a bitmap.CodeMap of the
+// segments instead of their bitmaps. A Snapshot is safe for concurrent use.
 type Snapshot struct {
 	manifest Manifest
 	codes    *bitmap.CodeMap
@@ -77,11 +77,11 @@ func (s *Snapshot) Sets() []SegmentSize {
 // Set returns the bitmap of a set, or nil if there is no set with this name.
 func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 
-// Codes returns the map from users to segment codes, which are the codes of Lookup.
+// Codes returns the map from users to the segment codes that Lookup returns.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
-// Unsegmented returns the users who are in a set but in no segment. The first call computes the result
-// on all cores, and the snapshot keeps it.
+// Unsegmented returns the users who are in a set but in no segment. The first call computes the result on all cores,
+// and the snapshot keeps the result.
 func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
 	s.beside.Do(func() {
 		blocks := 0
@@ -120,8 +120,8 @@ func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(
 // SizeBytes returns the memory that the generation takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns the memory of those parts of the generation that are not in counted, and adds them to
-// counted.
+// beyond returns the memory of those bitmaps, maps and files of the generation that are not in counted, and adds them
+// to counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -151,8 +151,8 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 // long as users. Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory holds the parts in memory that a new generation can share instead of reading them again and
-// storing them twice. A snapshot has only the CodeMap of its segments, so the map is shared only if no
+// memory holds the bitmaps, maps and files that a new generation can share, so that the Refresher neither reads nor
+// stores them twice. A snapshot has only the CodeMap of its segments, so a new generation shares this map only if no
 // segment has changed.
 type memory struct {
 	snapshots []*Snapshot
@@ -176,7 +176,7 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// codes returns the CodeMap of the segments of m, or nil if it is not in memory.
+// codes returns the CodeMap of the segments of m, or nil if the CodeMap is not in memory.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
@@ -186,7 +186,7 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	return nil
 }
 
-// zones returns the map of the time zones of m, or nil if it is not in memory.
+// zones returns the map of the time zones of m, or nil if the map is not in memory.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {
@@ -199,7 +199,7 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 	return nil
 }
 
-// snapshot builds the snapshot of a generation and shares the parts that are already in memory.
+// snapshot builds the snapshot of a generation, and shares the bitmaps and maps that are already in memory.
 func (known *memory) snapshot(g *Generation) *Snapshot {
 	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
 		sets: map[string]*bitmap.Bitmap{}, scheme: g.Scheme, dictionary: g.Dictionary,

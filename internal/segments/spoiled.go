@@ -12,9 +12,9 @@ import (
 // refresh interval is longer.
 const maxBackOff = 15 * time.Minute
 
-// spoiled describes a live generation that could not be read. Because a generation may have hundreds
-// of megabytes, it is retried after one interval, then two, four and so on, and immediately when
-// current.json changes. The zero value means that there is no such generation.
+// spoiled describes a live generation that could not be read. Because a generation may have hundreds of megabytes, the
+// Refresher retries it after one interval, then two, four and so on, and immediately when current.json changes. The
+// zero value means that the live generation is not faulty.
 type spoiled struct {
 	tag   string // tag of its current.json
 	err   error
@@ -22,7 +22,7 @@ type spoiled struct {
 	until time.Time
 }
 
-// wait returns an error while the generation of a current.json must not be retried yet.
+// wait returns an error while it is too early to retry the generation of the current.json with this tag.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -30,7 +30,7 @@ func (s *spoiled) wait(tag string, now time.Time) error {
 	return &backOffError{s.err, s.until}
 }
 
-// backOffError reports that the generation was not retried yet.
+// backOffError reports that it is too early to retry a faulty generation.
 type backOffError struct {
 	error
 	until time.Time
@@ -43,7 +43,8 @@ func (e *backOffError) Error() string {
 
 func (e *backOffError) Unwrap() error { return e.error }
 
-// note records the result of an attempt. tag is "" if current.json itself could not be read.
+// note records the result of an attempt to read the live generation. tag is "" if current.json itself could not be
+// read.
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {

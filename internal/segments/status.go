@@ -60,7 +60,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// fulfils calls require for the generation; a nil require accepts every generation.
+// fulfils returns a RefusedError if the function require rejects the generation; a nil require accepts every
+// generation.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil
@@ -78,11 +79,11 @@ func (r *Refresher) markOrigin() {
 	r.status.Origin = OriginSource
 }
 
-// logAgain is the time after which an unchanged fault is logged again.
+// logAgain is the time after which the Refresher logs an unchanged fault again.
 const logAgain = 5 * time.Minute
 
-// record records the result of a check of the source in the metrics, the status and the log. While
-// Require rejects the generation in use, even a successful check is recorded as an error.
+// record records the result of a check of the source in the metrics, the status and the log. While Require rejects the
+// generation in use, record treats even a successful check as an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"

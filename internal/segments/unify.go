@@ -9,9 +9,9 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Unify returns two generations of the same kind and key by the numbers of one dictionary, which has the ids of both.
-// The manifests stay, and describe the stored bitmaps. Generations that have the same numbers already, such as those of
-// dense ids, are returned as they are.
+// Unify converts two generations with the same kind and key of ids to the numbers of one dictionary, which has all ids
+// of both. The manifests of the results are unchanged and describe the stored bitmaps. Unify returns generations
+// unchanged if they already have the same numbers, as with dense ids.
 func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	if a.Manifest.SameNumbers(b.Manifest) {
 		return a, b, nil
@@ -26,7 +26,8 @@ func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	return ua, ub, err
 }
 
-// renumberedAs is RenumberedBy for a dictionary with all ids of the generation, which the result has.
+// renumberedAs works like RenumberedBy, for a dictionary that contains all ids of the generation. The result has this
+// dictionary.
 func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error) {
 	r, err := NewRenumbering(g.Dictionary, d)
 	if err != nil {
@@ -43,7 +44,7 @@ func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
 
-// unite returns the dictionary of the ids of two generations, with a way back if both have one.
+// unite returns a dictionary of the ids of two generations, and a Back if both generations have one.
 func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	n := uint64(b.Dictionary.Len())
 	for _, number := range dictionary.Merge(a.Dictionary.Dictionary, b.Dictionary.Dictionary) {
@@ -89,7 +90,7 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	return w.Close()
 }
 
-// place is the number of an image in one of two generations.
+// place is one of two generations, and the number of an image in it.
 type place struct {
 	of     *Generation
 	number uint32
@@ -123,8 +124,8 @@ func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	}
 }
 
-// Extended describes bitmaps that RenumberedBy made, together with those of the later generation: the numbers behind
-// those of the later generation's dictionary belong to users of the earlier generation alone.
+// Extended describes bitmaps of an earlier generation after RenumberedBy, together with the bitmaps of the later
+// generation. Numbers that the later dictionary lacks belong to users who are only in the earlier generation.
 type Extended struct {
 	Dictionary *Dictionary // of the users of both
 	Back       *Back
@@ -158,5 +159,5 @@ func Extend(earlier, later *Generation) (*Extended, error) {
 	return e, nil
 }
 
-// Bitmap returns the users of a bitmap by the numbers of the dictionary of both.
+// Bitmap converts a bitmap to the numbers of the dictionary with the users of both generations.
 func (e *Extended) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return (&Renumbering{to: e.to}).Bitmap(b) }

@@ -7,7 +7,7 @@ import (
 	"capper/internal/dictionary"
 )
 
-// AppendUsers appends the users with the given numbers, which must be those of members of the snapshot's bitmaps. It is
+// AppendUsers appends the users with the given numbers, which must come from bitmaps of the snapshot. AppendUsers is
 // the inverse of Numbers.
 func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping.UserID {
 	if s.dictionary == nil {
@@ -18,8 +18,8 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	return dst
 }
 
-// NumberAfter returns the lowest number that a user above the given one has in the snapshot, or a number above those of
-// all members if there is no such user. The given user need not be in the snapshot.
+// NumberAfter returns the lowest number of all users above the given user. If there is no such user, NumberAfter
+// returns a number above the numbers of all members. The given user need not be in the snapshot.
 func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
 	if s.dictionary == nil {
 		return uint64(user) + 1

@@ -21,8 +21,8 @@ func Zone(set string) (*time.Location, error) {
 	return location, nil
 }
 
-// zoneMap maps users to their time zones. The sets of time zones are numerous and nearly disjoint, so
-// one map of all of them costs less than a lookup in each set.
+// zoneMap maps users to their time zones. The sets of time zones are numerous and nearly disjoint, so one map of all
+// sets costs less than a lookup in each set.
 type zoneMap struct {
 	places []*time.Location
 	maps   []*bitmap.CodeMap // each for up to mapZones zones
@@ -55,9 +55,8 @@ func (m *Manifest) zones() (list []*Set) {
 	return list
 }
 
-// Zoneless counts the users of any segment or set who are in no set of a time zone. Rules that use a
-// user's time zone apply the default zone to these users. The first call counts on half of the cores,
-// and the snapshot keeps the result.
+// Zoneless counts the users of any segment or set who are in no set of a time zone. Rules that use a user's time zone
+// apply the default zone to these users. The first call counts on half of the cores, and the snapshot keeps the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()

@@ -25,13 +25,13 @@ func Stepping() func() time.Time {
 	return func() time.Time { return Epoch.Add(time.Duration(n.Add(1)) * time.Second) }
 }
 
-// Generation returns a generation with these segments, created at Epoch.
+// Generation returns a generation with the given segments, created at Epoch.
 func Generation(t testing.TB, names []string, bitmaps ...*bitmap.Bitmap) *segments.Generation {
 	t.Helper()
 	return &segments.Generation{Manifest: Manifest(t, Epoch, "", names, bitmaps...), Bitmaps: bitmaps}
 }
 
-// Manifest returns the manifest of a generation with these segments.
+// Manifest returns the manifest of a generation with the given segments.
 func Manifest(t testing.TB, at time.Time, reason string, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
 	var list []segments.Segment
@@ -62,7 +62,7 @@ func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, er
 	return m.ReadBitmaps(ctx, src)
 }
 
-// WithoutSets implements the methods of capping.Segments about sets and zones for a generation without
+// WithoutSets implements the methods of capping.Segments that concern sets and time zones, for a generation without
 // sets.
 type WithoutSets struct{ capping.DenseIDs }
 

@@ -55,8 +55,8 @@ func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) 
 	return images
 }
 
-// Back returns the way back from the numbers of a dictionary to the ids in the lists, or nil for uint64, which needs
-// none.
+// Back returns the Back that converts the numbers of a dictionary to the ids in the lists, or nil for uint64, which
+// needs none.
 func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
 	t.Helper()
 	if scheme.Kind() == ids.Uint64 {
@@ -91,7 +91,8 @@ func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]s
 	return back
 }
 
-// Snapshot returns a generation of the segment vip, which has all ids of a list. The generation leads back to the ids.
+// Snapshot returns a generation with the segment vip, which has all ids of a list. The snapshot can convert numbers to
+// ids.
 func Snapshot(t testing.TB, scheme *ids.Scheme, vip []string) *segments.Snapshot {
 	t.Helper()
 	d, bitmaps := Numbered(t, scheme, vip)
