@@ -128,10 +128,10 @@ func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
 // Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
 // failure. Load uses a generation that Require rejects only if the source and the cache have no other; Status then
-// reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the generation with
-// which it compared the live one: the cached generation, or an earlier generation of the source. Load fails if neither
-// the source nor the cache has a usable generation. The error is objects.ErrNotFound only if nothing has ever been
-// published and the cache is empty.
+// reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the generation
+// with which it compared the live one: the cached generation, or an earlier generation of the source. Load fails if
+// neither the source nor the cache has a usable generation. The error is objects.ErrNotFound only if nothing has ever
+// been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {

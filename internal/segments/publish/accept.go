@@ -16,7 +16,7 @@ import (
 // acceptance approves one change of a segment or set by name.
 type acceptance struct {
 	Name   string
-	Change string // as it was written: "-57%", "-57% +3%", "-90", "vanishes", "empties"
+	Change string // as the operator wrote it: "-57%", "-57% +3%", "-90", "vanishes", "empties"
 	Reason string
 
 	state string // Vanishes, empties, or empty
@@ -32,7 +32,7 @@ type share struct {
 	percent bool
 }
 
-// ParseAcceptance parses the text "NAME: CHANGE" and adds the reason for the change.
+// ParseAcceptance parses the text "NAME: CHANGE" and returns an acceptance with the given reason.
 func ParseAcceptance(text, reason string) (*acceptance, error) {
 	name, change, ok := strings.Cut(text, ":")
 	if !ok {
@@ -43,7 +43,7 @@ func ParseAcceptance(text, reason string) (*acceptance, error) {
 	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
 }
 
-// NewAcceptance returns an acceptance after checking its parts.
+// NewAcceptance checks the name, the change and the reason, and returns an acceptance.
 func NewAcceptance(name, change, reason string) (*acceptance, error) {
 	a := &acceptance{Name: name, Change: change, Reason: strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd")}
 	switch {
@@ -98,7 +98,7 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is reports whether a number of users equals the share of a whole, rounded to the digits of the share.
+// is reports whether a number of users equals the share of a whole, after rounding to the digits of the share.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -110,7 +110,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether c is the accepted change.
+// matches reports whether c is the change that the acceptance approves.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -121,10 +121,10 @@ func (a *acceptance) matches(c *Change) bool {
 	return (a.loss == nil || a.loss.is(c.Removed, c.Before)) && (a.gain == nil || a.gain.is(c.Added, c.Before))
 }
 
-// coversLoss reports whether the acceptance covers the users who leave.
+// coversLoss reports whether the acceptance approves that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the part of a change that the acceptance does not cover. The guard must still judge this part.
+// rest returns the change without the users whom the acceptance covers. The guard must still judge this change.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -148,8 +148,8 @@ type AcceptError struct {
 
 func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
 
-// Suggest returns the text of an acceptance that would approve a change, such as "opted-out: -57%", or "" if there is
-// none.
+// Suggest returns the text of an acceptance that would approve a change, such as "opted-out: -57%". The text is "" if
+// no acceptance can approve the change.
 func Suggest(c *Change) string {
 	switch c.State {
 	case Vanishes, empties:
@@ -160,11 +160,10 @@ func Suggest(c *Change) string {
 	return ""
 }
 
-// accepted holds the acceptances that match real changes, by name.
+// accepted holds the acceptances that match real changes, by the name of the segment or set.
 type accepted map[string]*acceptance
 
-// accept finds the change to which each acceptance refers. It returns an error for acceptances that
-// match no change.
+// accept finds the change to which each acceptance refers, and returns an error for acceptances that match no change.
 func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error) {
 	found, wrong := accepted{}, &AcceptError{}
 	fault := func(text string, args ...any) { wrong.Faults = append(wrong.Faults, fmt.Sprintf(text, args...)) }
@@ -195,7 +194,7 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change returns the change of a segment or set, or nil if neither generation has it.
+// change returns the change of a segment or set, or nil if neither of the two compared generations has it.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -205,7 +204,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns the parts of the changes that the guard must still judge.
+// rest returns the changes without the users whom acceptances cover. The guard must still judge these changes.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -216,7 +215,7 @@ func (found accepted) rest(changes []Change) []Change {
 	return rest
 }
 
-// record returns the acceptances in the form that the candidate's manifest stores.
+// record returns the acceptances in the form in which the candidate's manifest stores them.
 func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
@@ -233,7 +232,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 
 func (a *acceptance) text() string { return a.Name + ": " + a.Change }
 
-// differs describes the difference between the real change and the accepted one.
+// differs returns a text about the difference between the real change and the accepted change.
 func (a *acceptance) differs(c *Change) string {
 	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {
@@ -255,8 +254,7 @@ func (a *acceptance) differs(c *Change) string {
 	return text
 }
 
-// usedBy reports whether an earlier generation has recorded the acceptance. An acceptance is valid
-// once.
+// usedBy reports whether an earlier generation has recorded the acceptance. An acceptance is valid for one publish.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
@@ -272,14 +270,14 @@ func sumIn(m *segments.Manifest, name string) string {
 	return ""
 }
 
-// acceptedAfter reports whether a generation later than the earlier one accepted a change of the segment or set.
+// acceptedAfter reports whether a change of the segment or set was accepted after the generation earlier was created.
 func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return (a.Set == name || a.Segment == name) && a.At.After(earlier.CreatedAt)
 	})
 }
 
-// fell counts the users who leave segments with an accepted change and are then in no segment.
+// fell counts the users who leave segments through an accepted change and are then in no segment.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

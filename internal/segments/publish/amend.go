@@ -12,12 +12,13 @@ import (
 	"capper/internal/segments"
 )
 
-// Amended returns the candidate of an amend over base. It has the sets of c, and refers to all other parts of the live
-// generation. c and base must use the same numbers; see Over. With add, the users of c join the live users. began is
-// when the amend started to read its inputs.
+// Amended returns the candidate of an amend (a publish that replaces some sets) over the live state base. The candidate
+// has the sets of c, and refers to all other sets and segments of the live generation. c and base must use the same
+// numbers; see Over. If add is true, the users of c join the live users of each set. began is the time when the amend
+// started to read its inputs.
 //
-// If the as_of of a set is earlier than that of the live set, the amend would undo a later build or amend. The live
-// users of a set that only grows then stay in it; for other sets there is a refusal.
+// If the as_of of a set is earlier than the as_of of the live set, the amend would undo a later build or amend. In a
+// set that only grows, the live users then stay; for any other set, Amended returns a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -30,7 +31,7 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 	for i := range live.Sets {
 		was := &live.Sets[i]
 		is := c.set(was.Name)
-		if is == nil { // a time zone, with which the guard compares
+		if is == nil { // a set of a time zone, with which the guard compares
 			amended.Sets = append(amended.Sets, *was)
 			continue
 		}
@@ -62,8 +63,8 @@ func (s *LiveState) IsSegment(name string) bool {
 	})
 }
 
-// amended marks a set as one of an amend. If the as_of is unknown, the start of the amend protects the
-// users from builds of earlier files.
+// amended returns the set as part of an amend. If the as_of is unknown, amended uses the start time of the amend, which
+// protects the users from builds of earlier files.
 func (s *Set) amended(began time.Time) Set {
 	next := *s
 	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
@@ -72,7 +73,7 @@ func (s *Set) amended(began time.Time) Set {
 	return next
 }
 
-// AsOfText formats an as_of, to the millisecond.
+// AsOfText formats the as_of of a set, to the millisecond.
 func AsOfText(at time.Time) string {
 	if at.IsZero() {
 		return "an unknown time"
@@ -80,8 +81,8 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns the sets of the live generation that an amend must read: the sets of c. If one of them is a time
-// zone, all time zones are read, because a user has only one zone.
+// amendPart returns a filter for the sets of the live generation that an amend must read, which are the sets of c. If
+// one of them is a set of a time zone, the filter selects all time zones, because a user has only one zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -90,19 +91,21 @@ func (c *Candidate) amendPart() func(set string) bool {
 	return func(set string) bool { return c.set(set) != nil || zones && isZone(set) }
 }
 
-// Kept is a set of a build that keeps the users of an amend, because the file of the build is older.
+// Kept is a set of a build that keeps the users of an amend, because the input file of the build is older than the
+// amend.
 type Kept struct {
 	Set         string    `json:"set"`
 	AsOf        time.Time `json:"as_of,omitzero"` // of the file of the build
 	AmendedAsOf time.Time `json:"amended_as_of"`
 	Users       uint64    `json:"users"`
-	// Joined means that the set only grows and has the users of both.
+	// Joined means that the set only grows and has the users of both the build and the amend.
 	Joined bool `json:"joined,omitempty"`
 }
 
-// KeepAmended returns the candidate of a build over base. If a set of base has a later amend than the file of the
-// build, it stays unchanged; a set that only grows gets the users of both. by is base with the numbers of the
-// candidate. These differ from the numbers of c if the set has users whose ids c does not contain.
+// KeepAmended returns the candidate of a build over the live state base. If a set of base has a later amend than the
+// input file of the build, the live set stays unchanged. If the set only grows, it gets the users of the build and of
+// the live set. by is base with the numbers of the candidate. These numbers differ from the numbers of c if the set has
+// users whose ids c does not contain.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -131,11 +134,11 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether there is a live generation that an amend can build on.
+// Exists reports whether there is a live generation that an amend can extend.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
-// AmendedSince reports whether only amends were published between an earlier state and this one. A build that lost the
-// race against them may repeat its last steps over this state.
+// AmendedSince reports whether only amends were published between the earlier state before and this state. A build that
+// lost a publishing race against amends may repeat its last steps over this state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
 		return false, nil
@@ -149,7 +152,8 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether only amends were published between one generation and a later one with the same numbers.
+// amendsAlone reports whether only amends were published between one generation and a later generation with the same
+// numbers.
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -8,14 +8,14 @@ import (
 	"capper/internal/segments"
 )
 
-// asOfStep is the least difference for which a build publishes a later as_of of a set with unchanged users, if nobody
-// stated the time. A build of files that were only written again therefore changes nothing.
+// asOfStep is the minimum increase of the as_of of a set with unchanged users for which a build publishes, unless the
+// operator stated the time. A build of files that were only written again therefore publishes nothing.
 const asOfStep = time.Hour
 
 // asOfLayouts lists the accepted formats of an as_of: RFC 3339, also without seconds.
 var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
 
-// ParseAsOf parses a time that a user states as the as_of of a set. The time must not be later than now.
+// ParseAsOf parses a time that an operator states as the as_of of a set. The time must not be later than now.
 func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	for _, layout := range asOfLayouts {
 		at, err := time.Parse(layout, text)
@@ -33,8 +33,9 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns s with the users of another version of the set added. The as_of of the union is the earlier one,
-// because only that one is true for both. If one version has all users, the union has the as_of of that version.
+// joined returns s with the users of another version of the set added. The union has the earlier as_of of the two
+// versions, because only this time is true for both. If one version has all users, the union has the as_of of that
+// version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -47,7 +48,7 @@ func (s *Set) joined(other *Set) Set {
 	return both
 }
 
-// earliest returns the earlier time. An unknown time is zero and therefore the earliest.
+// earliest returns the earlier of two times. An unknown time is zero and therefore the earliest.
 func earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -62,8 +63,9 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf gives each set with unchanged users the later of the two as_of, because equal users contain equal
-// changes. A forced publish uses the stated as_of instead, so that it can correct a live one that is too late.
+// keepLaterAsOf gives each set with unchanged users the later of its own and the live as_of, because equal users
+// contain equal changes. A forced publish uses an as_of that the operator stated instead, so that it can correct a live
+// as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -84,9 +86,9 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	}
 }
 
-// otherAsOf reports whether the as_of of an unchanged set must be published. It is later, so that services may forget
-// changes by call, or it belongs to a later amend, or a forced publish makes it earlier. live has the same sets in the
-// same order.
+// otherAsOf reports whether the changed as_of of a set with unchanged users must be published. A later as_of lets
+// services delete old changes by API calls. An as_of must also be published if it belongs to a later amend, or if a
+// forced publish makes it earlier. live has the same sets in the same order.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {
@@ -103,7 +105,7 @@ func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	return false
 }
 
-// capAsOf lowers every as_of to the time of the generation, because a set cannot contain later changes.
+// capAsOf lowers every as_of to the creation time of the generation, because a set cannot contain later changes.
 func capAsOf(sets []segments.Set, created time.Time) {
 	for i := range sets {
 		for _, at := range []*time.Time{&sets[i].AsOf, &sets[i].AmendedAsOf} {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// usualWeek is the default limit for the changes of a week, as a multiple of the limit for one
-// publish. Seven small changes pass; seven changes near the limit do not.
+// usualWeek is the default limit for the changes of a week, as a multiple of the limit for one publish. With this
+// multiple, seven small changes in a week pass, but seven changes near the limit of one publish do not.
 const usualWeek = 2.5
 
 // UsualMaxChange is the default of Bounds.MaxChange in per cent.
@@ -38,8 +38,8 @@ type Bounds struct {
 	Accept []acceptance
 }
 
-// UsualMaxLoss is the default percentage of users who may leave a set that only grows, for example
-// because they withdraw an objection or are erased.
+// UsualMaxLoss is the default percentage of users who may leave a set that only grows. Users leave for example because
+// they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
 // SegmentBounds holds the limits of one segment or set. A nil limit means that the general limit
@@ -54,7 +54,7 @@ type SegmentBounds struct {
 	MaxUsers      *uint64
 }
 
-// ParsePercent parses a percentage such as 20% or 0.5; the sign is optional.
+// ParsePercent parses a percentage such as 20% or 0.5; the per cent sign is optional.
 func ParsePercent(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
@@ -63,7 +63,8 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-// family returns the name that means all sets of a folder in the limits: tz/* for tz/Asia/Singapore.
+// family returns the name that stands for all sets of a folder in the configured limits, such as tz/* for
+// tz/Asia/Singapore.
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")
 	if !ok {
@@ -72,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// own returns the limits of one segment or set.
+// own returns the limits that are configured for one segment or set.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own
@@ -80,7 +81,7 @@ func (b *Bounds) own(name string) SegmentBounds {
 	return b.Of[family(name)]
 }
 
-// mayAppear reports whether a name is listed as new.
+// mayAppear reports whether Bounds.New lists the name of a segment or set.
 func (b *Bounds) mayAppear(name string) bool {
 	return slices.Contains(b.New, name) || strings.Contains(name, "/") && slices.Contains(b.New, family(name))
 }

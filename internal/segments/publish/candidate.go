@@ -19,8 +19,8 @@ type Candidate struct {
 	// Accepted lists the approved changes of single segments and sets; Publish records them in the
 	// manifest.
 	Accepted []segments.Accepted
-	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets,
-	// by reference. Nil means that the candidate holds everything.
+	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets, by reference.
+	// Nil means that the candidate has all segments and sets itself.
 	Carried *segments.Manifest
 	// moved holds the carried bitmaps by their keys if the amend gives users other numbers. Carried describes them.
 	// Nil means that the stored bitmaps and the stored dictionary stay.
@@ -42,7 +42,8 @@ type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
 	Growth Growth
-	// AsOf is the time for which the set speaks; zero means that it is unknown. See segments.Set.
+	// AsOf is the time up to which the set's users contain every change by API calls; zero means that the time is
+	// unknown. See segments.Set.
 	AsOf time.Time
 	// AsOfGiven means that the user stated AsOf, so that a later time alone is a reason to publish.
 	AsOfGiven bool
@@ -52,8 +53,7 @@ type Set struct {
 
 // Growth says whether a set only grows.
 type Growth struct {
-	// Said is false if the build does not say whether the set only grows; then the earlier setting
-	// stays.
+	// Said is false if the build does not say whether the set only grows; then the earlier setting remains.
 	Said      bool
 	OnlyGrows bool
 	// MaxLoss is the percentage of users who may leave a set that only grows, from one publish to the
@@ -61,8 +61,8 @@ type Growth struct {
 	MaxLoss float64
 }
 
-// Inherit copies the growth settings from an earlier manifest to sets without a setting in the build. So a set still
-// only grows if a later build omits the setting.
+// Inherit copies the growth settings from an earlier manifest to sets without a setting in the build. A set that only
+// grows therefore keeps this setting if a later build omits it.
 func (c *Candidate) Inherit(before *segments.Manifest) {
 	if before == nil {
 		return
@@ -99,7 +99,7 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	return list
 }
 
-// manifestEntries returns the entries of all segments and sets for the manifest, including carried ones.
+// manifestEntries returns the manifest entries of all segments and sets, including carried ones.
 func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	own := c.DescribeSets()
 	if c.Carried == nil {
@@ -117,17 +117,17 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
-// content returns a manifest that describes the content of the candidate, without a name.
+// content returns a manifest with the candidate's segments, sets and ids, but without a generation name.
 func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
 
-// contentOf does the same as content, for the results of manifestEntries.
+// contentOf works like content, for known results of manifestEntries.
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
 
-// IDs returns the manifest entry for ids that are not dense, or nil.
+// IDs returns the manifest entry for ids that are not dense, or nil for dense ids.
 func (c *Candidate) IDs() *segments.IDs {
 	switch {
 	case c.Dictionary == nil:
@@ -138,7 +138,7 @@ func (c *Candidate) IDs() *segments.IDs {
 	return segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 }
 
-// set returns the candidate's own set with this name, or nil.
+// set returns the candidate's own set with the given name, or nil. Carried sets are not found.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
 		return &c.Sets[i]
@@ -146,8 +146,8 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// users identifies the users of a segment or set like segments.Manifest.Users. The result is "" if the candidate does
-// not have it.
+// users identifies the users of a segment or set, like segments.Manifest.Users. The result is "" if the candidate
+// itself lacks the segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {
@@ -156,7 +156,7 @@ func (c *Candidate) users(name string) string {
 	return c.contentOf(nil, nil).Users(&segments.Segment{SHA256: sum})
 }
 
-// SHA256 returns the hash of the bitmap of a segment or set, or "" if the candidate does not have it.
+// SHA256 returns the hash of the bitmap of a segment or set, or "" if the candidate itself lacks the segment or set.
 func (c *Candidate) SHA256(name string) string {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return c.Bitmaps[i].SHA256()
@@ -167,7 +167,7 @@ func (c *Candidate) SHA256(name string) string {
 	return ""
 }
 
-// CandidateOf returns a candidate with the content of a generation.
+// CandidateOf returns a candidate with the segments, sets and ids of a generation.
 func CandidateOf(g *segments.Generation) *Candidate {
 	c := &Candidate{Bitmaps: g.Bitmaps, Scheme: g.Scheme, Dictionary: g.Dictionary, Back: g.Back}
 	for _, s := range g.Manifest.Segments {
@@ -180,8 +180,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation returns the candidate as a generation with this manifest. Carried bitmaps, and a carried dictionary, are
-// nil.
+// generation returns the candidate as a generation with the given manifest. Carried bitmaps, and a carried dictionary,
+// are nil in the result.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -240,14 +240,14 @@ type Overlap struct {
 	SampleTexts []string `json:"sample_texts,omitempty"`
 }
 
-// SampleText returns the ids of the sampled users, separated by commas.
+// SampleText returns the ids of the sampled shared users, separated by commas.
 func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) }
 
 // overlapSamples is the maximum number of ids in an Overlap.
 const overlapSamples = 5
 
-// Overlaps returns every pair of segments that share users, with exact counts, in the order of
-// precedence. It uses all cores.
+// Overlaps returns every pair of segments that share users, with exact counts, in the order of precedence. Overlaps
+// uses all cores.
 func (c *Candidate) Overlaps() []Overlap {
 	if bitmap.Disjoint(c.Bitmaps) {
 		return nil
@@ -293,8 +293,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts the users who are in several sets of time zones. Only the first of these sets applies to a user.
-// A user in three such sets counts twice.
+// FurtherZones counts the users who are in several sets of time zones, where only the first set applies to a user. A
+// user in three such sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {
@@ -307,8 +307,7 @@ func (c *Candidate) FurtherZones() (users uint64) {
 	return users - all
 }
 
-// LostZones returns why a service that needs the time zones of users would reject the candidate, or
-// nil.
+// LostZones returns the reason why a service that needs the users' time zones would reject the candidate, or nil.
 func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
 	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}
 	for _, s := range c.Sets {

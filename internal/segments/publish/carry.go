@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Carried is a set of the live generation that a rollback keeps, or merges with its earlier users.
+// Carried is a set of the live generation that a rollback keeps, or merges with the set's earlier users.
 type Carried struct {
 	Set   string `json:"set"`
 	Users uint64 `json:"users"`
@@ -19,9 +19,8 @@ type Carried struct {
 	Joined bool `json:"joined,omitempty"`
 }
 
-// RollbackPlan describes the content that a rollback makes live: the segments of an earlier
-// generation, and those sets of the live generation that only grow. Users who objected in the meantime
-// therefore receive no message.
+// RollbackPlan describes the generation that a rollback makes live. It has the segments of an earlier generation, but
+// the live content of sets that only grow. A rollback therefore sends no message to users who objected in the meantime.
 type RollbackPlan struct {
 	Earlier *segments.Generation
 	Carried []Carried
@@ -33,16 +32,16 @@ type RollbackPlan struct {
 	new  bool  // true if the content differs from the earlier generation
 }
 
-// Candidate returns the content that will be live.
+// Candidate returns the candidate that the rollback makes live.
 func (p *RollbackPlan) Candidate() *Candidate {
 	c := CandidateOf(p.Earlier)
 	c.Sets, c.Accepted = p.sets, p.Accepted
 	return c
 }
 
-// PlanRollback plans the rollback from base to an earlier generation. Both must have the same numbers; see SameNumbers.
-// back names sets that also return to their earlier content, or whole folders of sets (tz/*). keep names sets that stay
-// unchanged.
+// PlanRollback plans the rollback from the live state base to an earlier generation. base and earlier must have the
+// same numbers; see SameNumbers. back names sets, or folders of sets (tz/*), that also return to their earlier content.
+// keep names sets that remain unchanged.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -82,7 +81,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// named reports whether a list of names contains a set or its folder.
+// named reports whether a list of names contains a set, or the folder of the set.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		folder, all := strings.CutSuffix(name, "*")
@@ -90,9 +89,8 @@ func named(set string, list []string) bool {
 	})
 }
 
-// acceptedSince reports whether users have left a set through an accepted change of a build since a
-// generation. Users who left through a rollback do not count, because a second rollback may restore
-// them.
+// acceptedSince reports whether a build removed users from a set through an accepted change after the generation
+// earlier. Users who left through a rollback do not count, because a second rollback may restore them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
@@ -103,14 +101,14 @@ func (p *RollbackPlan) index(set string) int {
 	return slices.IndexFunc(p.sets, func(s Set) bool { return s.Name == set })
 }
 
-// lacksZone reports whether the earlier generation lacks a live time zone, which services need.
+// lacksZone reports whether the earlier generation lacks a live set of a time zone, which services need.
 func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
 	return slices.ContainsFunc(live, func(s Set) bool {
 		return isZone(s.Name) && !named(s.Name, back) && p.index(s.Name) < 0
 	})
 }
 
-// put replaces the earlier content of a set.
+// put replaces the earlier content of a set by the content of s.
 func (p *RollbackPlan) put(s Set, joined bool) {
 	if i := p.index(s.Name); i < 0 {
 		p.sets = append(p.sets, s)
@@ -125,8 +123,8 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
 }
 
-// carry keeps a set that only grows. Users who have left it since then without an acceptance return,
-// because a rollback is the way to repair a truncated list.
+// carry keeps the live users of a set that only grows. Earlier users who have left the set without an acceptance
+// return, because operators use a rollback to repair a truncated list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	i := p.index(is.Name)
 	if i < 0 || leftOnPurpose {
@@ -148,7 +146,7 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	}
 }
 
-// giveBack restores the earlier content of a set and records an acceptance for the users who leave it.
+// giveBack restores the earlier content of a set, and records an acceptance for the users who leave the set.
 func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
 	to := ""
@@ -166,10 +164,10 @@ func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 		Before: c.Before, Removed: c.Removed, Change: words, Reason: RollbackReason + p.Earlier.Manifest.Generation})
 }
 
-// shownCarried is the maximum number of kept sets in the reason of a generation.
+// shownCarried is the maximum number of kept sets that the reason of a generation names.
 const shownCarried = 8
 
-// reason returns the description of the rollback for the manifest.
+// reason returns the text about the rollback for the manifest.
 func (p *RollbackPlan) reason() string {
 	text := RollbackReason + p.Earlier.Manifest.Generation
 	var carried, back []string
@@ -194,8 +192,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns base without the acceptances of the sets that the plan changes, because users who left through these
-// acceptances return to the sets.
+// undo returns base without the acceptances of the sets that the plan changes. The users who left through these
+// acceptances are in the sets again.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -208,7 +206,7 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// forgets reports whether the earlier manifest lacks an acceptance for users who stay out of a set. A service needs
+// forgets reports whether the earlier manifest lacks an acceptance for users who remain outside a set. A service needs
 // this acceptance if its generation in use is older than the acceptance.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
@@ -218,8 +216,9 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 	})
 }
 
-// RollbackWith makes the planned content live if base is still live; see Rollback. It publishes a new
-// generation if the content differs from the earlier generation. Then only merged sets need an upload.
+// RollbackWith makes the planned content live if base is still live; see Rollback. RollbackWith publishes a new
+// generation if the planned content differs from the earlier generation. For the new generation, it uploads only merged
+// sets.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier.Original(), base)
@@ -240,16 +239,17 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// Grown is a set that users joined. Users who are in the live set but not in the candidate's stay in the set.
+// Grown is a set that users joined. Users who are in the live set but not in the candidate's set remain in the set.
 type Grown struct {
 	Change
 	// Stay is the number of users who are not in the candidate's set but stay in the published set.
 	Stay uint64 `json:"stay,omitempty"`
 }
 
-// SetsThatGrew returns the part of a rejected candidate that may still go live: each set that only grows and that users
-// joined, including all of its live users. All other content is that of the live generation. refused reports sets that
-// have another reason for rejection. The returned changes are empty if there is no such set.
+// SetsThatGrew returns the sets of a rejected candidate that may still go live: each set that only grows and that users
+// joined, with all of its live users. Everything else in the returned candidate is that of the live generation. The
+// function refused reports sets that were rejected for another reason. If no set may go live, the returned list is
+// empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -281,7 +281,8 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
-// hasSegmentsOf reports whether the candidate's segments have the users of a generation, which has the same numbers.
+// hasSegmentsOf reports whether the candidate's segments have the same users as the live generation, whose numbers must
+// be the same.
 func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 	if c.Dictionary == nil {
 		return sameSegments(c.Describe(), live.Manifest.Segments)
@@ -292,8 +293,8 @@ func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 			func(a, b *bitmap.Bitmap) bool { return bytes.Equal(a.Bytes(), b.Bytes()) })
 }
 
-// onlyGrew reports whether a candidate differs from the live generation only by users who joined sets
-// that only grow. A hold does not stop such a candidate.
+// onlyGrew reports whether a candidate differs from the live generation only by users who joined sets that only grow. A
+// hold does not prevent publishing such a candidate.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||

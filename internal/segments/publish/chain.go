@@ -7,13 +7,14 @@ import (
 	"capper/internal/segments"
 )
 
-// withinBounds is the change text of a link between two acceptances: a change that the guard allowed.
+// withinBounds is the change text of a link between two acceptances, for a change that the guard allowed without an
+// acceptance.
 const withinBounds = "within bounds"
 
-// chained returns the acceptances for a manifest m that follows live: the acceptances of live that m does not undo,
-// links to the new acceptances, and the new acceptances. If a set lost users through a forced publish, it keeps no
-// earlier acceptances, because a reader must not follow them past that loss. Only sets that only grow get links,
-// because other sets may have lost users between two acceptances without approval.
+// chained returns the acceptances for a manifest m that follows live. These are the acceptances of live that m does not
+// undo, links to the new acceptances, and the new acceptances. If a set lost users through a forced publish, chained
+// drops its earlier acceptances, because a reader must not follow them past that loss. Only sets that only grow get
+// links, because other sets may have lost users between two acceptances without approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -34,13 +35,13 @@ func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	return append(carried[max(0, min(len(carried), len(carried)+len(list)-segments.MaxAccepted)):], list...)
 }
 
-// mayNotLose reports whether a manifest marks a set as one that only grows.
+// mayNotLose reports whether a manifest marks a set as a set that only grows.
 func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
 
-// lostUsers returns the sets with acceptances that lose more users from base to c than a service
-// allows without an acceptance.
+// lostUsers returns the sets with acceptances that lose more users from base to c than a service tolerates without a
+// further acceptance.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
 	for _, s := range base.manifest.Sets {
@@ -61,7 +62,7 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	return lost
 }
 
-// accepts reports whether an acceptance covers this number of users who leave a set.
+// accepts reports whether an acceptance covers exactly the given number of users who leave a set.
 func (c *Candidate) accepts(set string, left uint64) bool {
 	return slices.ContainsFunc(c.Accepted, func(a segments.Accepted) bool { return a.Set == set && a.Removed == left })
 }
@@ -77,8 +78,8 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// undone reports whether m again contains users who left through an acceptance or through an earlier one. Such an
-// acceptance must not allow anybody to leave again.
+// undone reports whether m again contains users who left through the acceptance a, or through an earlier acceptance of
+// the same set. Such an acceptance must not allow users to leave again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments"
 )
 
-// judgeSizes returns a refusal for each segment and set with too few or too many users.
+// judgeSizes returns a refusal for each segment and set that has too few or too many users.
 func (b *Bounds) judgeSizes(c *Candidate) (refusals []string) {
 	for i, name := range c.Names {
 		refusals = append(refusals, b.judgeSize("segment", name, c.Bitmaps[i].Cardinality())...)
@@ -31,8 +31,9 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange judges one of the changes of all segments, or of all sets. It refuses a segment that vanishes, empties,
-// appears or fills without approval. It also refuses a segment that too many users join or leave.
+// judgeChange judges the change of one segment or set. judgeChange refuses a segment or set that vanishes, empties,
+// appears or fills without approval, or that too many users join or leave. all has the changes of all segments, or of
+// all sets.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
@@ -52,8 +53,8 @@ func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// judgeDrift judges the change of one segment or set since the generation of a week ago. Segments that
-// appeared or emptied since then were judged at that time.
+// judgeDrift judges the change of one segment or set since the generation of a week ago. If the segment or set appeared
+// or emptied since then, an earlier publish already judged this.
 func (b *Bounds) judgeDrift(generation string, c *Change) []string {
 	allowed := b.maxWeekChange(c.Name())
 	if c.State != changed || c.Percent <= allowed {
@@ -75,7 +76,7 @@ func (b *Bounds) judgeFall(n NoSegment, since string) []string {
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
-// similar returns the live segment or set whose name differs only in upper and lower case.
+// similar returns a hint with the live segment or set whose name differs only in upper and lower case.
 func similar(is *Change, all []Change) string {
 	for _, c := range all {
 		if c.Name() != is.Name() && c.State != appears && strings.EqualFold(c.Name(), is.Name()) {

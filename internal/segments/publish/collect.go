@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Garbage describes the unneeded objects at a location.
+// Garbage describes the objects at a location that gc may remove.
 type Garbage struct {
 	Live        string           `json:"live"`
 	Kept        []string         `json:"kept"`    // generations that stay, newest first
@@ -21,9 +21,8 @@ type Garbage struct {
 	SizeBytes   int64            `json:"size_bytes"`
 }
 
-// Collector finds and removes garbage: all generations except the Keep newest, and bitmaps that no
-// remaining generation uses. The live generation always stays, and so does every object that was
-// stored less than Grace ago.
+// Collector finds and removes garbage: all generations except the Keep newest, and bitmaps that no remaining generation
+// uses. The live generation always remains, and so does every object that was stored less than Grace ago.
 type Collector struct {
 	Location objects.Location
 	Keep     int // at least 1
@@ -34,8 +33,8 @@ type Collector struct {
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which an incomplete file is removed. A file that is being written
-// belongs to no generation, so only its age protects it.
+// minTempAge is the minimum age at which a Collector removes an incomplete file. A file that is being written belongs
+// to no generation, so only its age protects it.
 const minTempAge = 24 * time.Hour
 
 // Find returns the garbage without removing anything.
@@ -77,8 +76,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// collect adds the objects to remove: the manifests of the removed generations, then old and unused
-// objects. It ignores objects whose names this package does not create.
+// collect adds the objects to remove: the manifests of the removed generations first, then old and unused objects.
+// collect ignores objects whose names package publish does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, segments.DictionariesPrefix,
@@ -109,9 +108,9 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 	return nil
 }
 
-// Remove finds and removes garbage under a lease that publishers respect. It stops with
-// objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector is
-// running. The result lists the removed objects, even if there is an error.
+// Remove finds and removes garbage under a lease that publishers respect. Remove stops with objects.ErrLostRace if
+// current.json changes, and returns errCollecting if another Collector is running. The result lists the removed
+// objects, even if there is an error.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
@@ -119,7 +118,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if _, _, err := segments.ReadPointer(ctx, c.Location, ""); errors.Is(err, segments.ErrNothingLive) {
 		found, err := c.Find(ctx)
 		if err == nil {
-			found.Objects, found.SizeBytes = nil, 0 // nothing is live, so nothing can be fenced and nothing is removed
+			found.Objects, found.SizeBytes = nil, 0 // without current.json, no fence is possible
 		}
 		return found, err
 	}
@@ -134,8 +133,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	return removed, err
 }
 
-// removeUnder reads the live generation after the fence. A publisher that starts later waits for the
-// lease.
+// removeUnder fences current.json, reads the live generation, and removes garbage. A publisher that starts after the
+// fence waits for the lease.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

@@ -51,8 +51,7 @@ func (c *Change) What() string {
 	return fmt.Sprintf("segment %q", c.Segment)
 }
 
-// Words returns the change in the form of an acceptance, such as "-57% +3%", or "" if no user joins or
-// leaves.
+// Words returns the change in the form of an acceptance, such as "-57% +3%", or "" if no user joins or leaves.
 func (c *Change) Words() string {
 	var terms []string
 	for _, t := range []struct {
@@ -66,8 +65,8 @@ func (c *Change) Words() string {
 	return strings.Join(terms, " ")
 }
 
-// percentText formats a percentage with enough digits to distinguish it from 0. If that needs too many digits, the
-// result is a number of users.
+// percentText formats a percentage with enough digits to distinguish it from 0. If more than two decimal places were
+// necessary, percentText returns the number of users instead.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {
@@ -84,7 +83,7 @@ type moved struct {
 	Users uint64 `json:"users"`
 }
 
-// The states of a Change.
+// A Change has one of these states.
 const (
 	Same     = "same"
 	changed  = "changed"
@@ -94,8 +93,8 @@ const (
 	fills    = "fills"    // the old segment had no user
 )
 
-// Compare returns the change of every segment in before or in c: first the segments of c in their
-// order, then the vanished ones. It uses all cores.
+// Compare returns the change of every segment in before or in c: first the segments of c in their order, then the
+// vanished segments. Compare uses all cores.
 func (c *Candidate) Compare(before *segments.Generation) []Change {
 	old := map[string]int{}
 	for i, s := range before.Manifest.Segments {
@@ -128,7 +127,7 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	return changes
 }
 
-// compareWith completes the change of a segment that already existed.
+// compareWith completes the change of a segment that also existed before.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
 	c.Percent = percent(c.Added+c.Removed, before)
@@ -152,9 +151,9 @@ func percent(part, whole uint64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Drift returns the changes of the segments that both generations have, in the order of c. It serves a
-// comparison with a generation that is not live, where appearing and vanishing segments were already
-// judged. It uses all cores.
+// Drift returns the changes of the segments that both generations have, in the order of c. Drift compares with an
+// earlier generation that is not live; earlier publishes have already judged segments that appeared or vanished since
+// then. Drift uses all cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
@@ -173,8 +172,8 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 // leftSamples is the maximum number of ids in Change.Left.
 const leftSamples = 5
 
-// CompareSets returns the change of every set in before or in c: first the sets of c in their order,
-// then the vanished ones. It uses all cores.
+// CompareSets returns the change of every set in before or in c: first the sets of c in their order, then the vanished
+// sets. CompareSets uses all cores.
 func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	was := map[string]*bitmap.Bitmap{}
 	for i, s := range before.Manifest.Sets {
@@ -200,7 +199,7 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	return changes
 }
 
-// DriftSets returns the changes of the sets that both generations have, like Drift for segments.
+// DriftSets returns the changes of the sets that both generations have; see Drift.
 func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool {
 		return c.State == appears ||
@@ -224,8 +223,8 @@ func (s *Set) compare(was *bitmap.Bitmap) Change {
 	return change
 }
 
-// NoSegment counts the users who leave all segments and therefore get the default limits, and the users who were in no
-// segment before.
+// NoSegment counts the users who leave all segments and therefore get the default limits, and the users who join a
+// segment after being in none.
 type NoSegment struct {
 	Before uint64 `json:"before"` // users in any segment before
 	After  uint64 `json:"after"`  // users in any segment now
@@ -235,8 +234,8 @@ type NoSegment struct {
 	Percent float64 `json:"percent"`
 }
 
-// NoSegment compares the users in any segment of c with the users in any segment before. It reads each
-// bitmap once and uses all cores.
+// NoSegment compares the users in any segment of c with the users in any segment of before. NoSegment reads each bitmap
+// once and uses all cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
 	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}

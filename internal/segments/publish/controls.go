@@ -12,24 +12,23 @@ import (
 	"capper/internal/segments"
 )
 
-// maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry; the oldest entries
-// are dropped. The list has space for 15 withdrawals of generations with MaxSegments segments. If MaxSets sets all
-// differ, the list keeps only the last ones.
+// maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry; withdraw drops the
+// oldest entries. The list has space for 15 withdrawals of generations with MaxSegments segments. If a generation has
+// MaxSets sets that all differ, the list keeps only the last of them.
 const maxWithdrawn = 4000
 
-// Hold stops all publishing until it is released; rollbacks remain possible.
+// Hold stops all publishing until an operator releases it; rollbacks remain possible.
 type Hold struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
-// withdrawal records content from which a publisher rolled back: a whole generation, or one segment or
-// set that differed from the generation that replaced it. This content must not go live again without
-// approval, whatever its name.
+// withdrawal records content that a rollback replaced: a whole generation, or one segment or set that differed from its
+// replacement. This content must not go live again without approval, under any name.
 type withdrawal struct {
 	Generation string `json:"generation"`
-	// Content is a hash, from segments.Content or part.content. Both kinds share one field, so that an
-	// older tool, which knows only whole contents, reads and keeps the document.
+	// Content is a hash, from segments.Content or part.content. Hashes of generations and of parts share one field: an
+	// older tool, which knows only hashes of generations, reads and keeps the document.
 	Content string    `json:"content"`
 	At      time.Time `json:"at"`
 }
@@ -48,10 +47,10 @@ func (e *HoldError) Error() string {
 	return fmt.Sprintf("publishing is on hold since %s: %s", e.Hold.Since.Format(time.RFC3339), e.Hold.Reason)
 }
 
-// WithdrawnError reports an attempt to publish content from which a publisher rolled back.
+// WithdrawnError reports an attempt to publish content that a rollback had replaced.
 type WithdrawnError struct {
 	Withdrawal withdrawal
-	Part       string // segment "new", that has its users of then; empty: all have
+	Part       string // segment "new", whose users are the withdrawn ones; empty: the whole content
 	Set        string // the name of the withdrawn set, if only a set is affected
 }
 
@@ -64,7 +63,7 @@ func (e *WithdrawnError) Error() string {
 		e.Withdrawal.At.Format(time.RFC3339))
 }
 
-// part identifies a segment or a set with its users.
+// part identifies a segment or a set together with its users.
 type part struct{ kind, name, users string }
 
 const setKind = "set"
@@ -85,20 +84,20 @@ func setParts(m *segments.Manifest) (parts []part) {
 
 func partsOf(m *segments.Manifest) []part { return slices.Concat(segmentParts(m), setParts(m)) }
 
-// content returns a hash of the kind, the name and the users of a part. The hash never equals a
+// content returns a hash of the kind, the name and the users of a segment or set. The hash never equals a
 // segments.Content, because no segment's name contains a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.users))
 }
 
-// ReadControls reads the controls of a location. A missing document means that there are none.
+// ReadControls reads controls.json of a location. If the document is missing, ReadControls returns empty controls.
 func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	c, _, err := readControls(ctx, src, "")
 	return c, err
 }
 
-// readControls returns objects.ErrNotModified if the document still has the tag. An empty tag always
-// reads the document.
+// readControls reads controls.json and returns objects.ErrNotModified if the document still has the tag. With an empty
+// tag, readControls always reads the document.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -114,8 +113,8 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals returns the reasons why segments and sets must not go live over base without approval, because they were
-// withdrawn. Content that is already live may stay.
+// Refusals returns the reasons why withdrawn segments and sets must not go live over base without approval. Content
+// that is already live may remain.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -144,7 +143,7 @@ func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []
 	return refusals
 }
 
-// differing returns the parts that other lacks or has with different users.
+// differing returns the segments and sets that the list other lacks or has with different users.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -153,8 +152,8 @@ func differing(list, other []part) []part {
 	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
-// withdrawal returns the newest withdrawal of a generation, under its own name or under another name
-// with the same content, or nil if there is none. m may be nil.
+// withdrawal returns the newest withdrawal of a generation, or of another generation with the same content; nil if
+// there is none. m may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -168,7 +167,7 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// lift removes the withdrawals of a generation's whole content and of each part.
+// lift removes the withdrawals of a generation's whole content, and of each of its segments and sets.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -185,7 +184,7 @@ func (c *controls) encode() []byte {
 	return append(raw, '\n')
 }
 
-// changeControls updates controls.json; it may call change more than once.
+// changeControls updates controls.json; it calls change again for each lost race.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")
@@ -203,7 +202,7 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// mark adds the hold and the withdrawal of a generation to its entry in a list.
+// mark adds the hold and the withdrawal of a generation to the generation's entry in a list.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

@@ -12,8 +12,8 @@ import (
 )
 
 // fence rewrites current.json with the same content but different bytes, and returns the new ETag. A process that has
-// read the old bytes can then not replace the document without reading it again. The error is ErrNothingLive if the
-// document does not exist.
+// read the old bytes must then read current.json again before it can replace the object. The error is ErrNothingLive if
+// current.json does not exist.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -26,12 +26,12 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 	}
 }
 
-// lookTimeout limits the time to read back a document after writing it.
+// lookTimeout limits the time to read back a document after an attempt to write it.
 const lookTimeout = 10 * time.Second
 
-// swap replaces a document and then reads it back. Each writer's bytes are unique. If a response was
-// lost, the retried request fails because of its own success, and the read detects this. The read also
-// detects a store that confirmed the write but kept the old document.
+// swap replaces a document and then reads it back; the bytes of each writer are unique. If a response was lost, the
+// retried request fails because the first request succeeded, and the read detects this. The read also detects a store
+// that confirmed the write but kept the old document.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {
@@ -55,7 +55,7 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		at.Name(), key, storePasses)}
 }
 
-// afterFailure checks whether a document was replaced despite an error.
+// afterFailure checks whether the store replaced a document despite an error.
 func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string,
 	_ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)

@@ -11,21 +11,21 @@ import (
 	"capper/internal/segments"
 )
 
-// week is the period over which drift is judged.
+// week is the period over which the guard judges drift.
 const week = 7 * 24 * time.Hour
 
-// earlier is the generation against which drift is judged.
+// earlier is the generation with which the guard compares to judge drift.
 type earlier struct {
 	Generation *segments.Generation // nil if there is none
 	// Skipped lists unreadable generations that would have been chosen, with the reasons.
 	Skipped []string
 }
 
-// findEarlier returns the generation that was live a week before now, if it still exists: the newest
-// generation that is at least a week old, or the oldest one if all are younger. Only generations
-// before the live one count, except those that were rolled back. A forced generation has been checked
-// by a person, so nothing before it is judged again. If a generation cannot be read, the next younger
-// one is used. The result has the same part of its generation as base.
+// findEarlier returns the generation that was live a week before now, if it still exists. This is the newest generation
+// that is at least a week old, or the oldest generation if all are younger. Only generations before the live one count,
+// except generations that were rolled back. A person has checked a forced generation, so findEarlier chooses no
+// generation before a forced one. If a generation cannot be read, findEarlier chooses the next younger one. The result
+// has the same sets of its generation as base.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
@@ -74,8 +74,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	return found, ctx.Err()
 }
 
-// namesBefore returns the names of the generations before one generation, newest first. It reads no
-// documents.
+// namesBefore returns the names of the generations before one generation, newest first. namesBefore lists the location
+// and reads no objects.
 func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Flaw is a reason to refuse a first publish, for which no earlier generation can show whether the
-// content is intended.
+// Flaw is a reason to refuse a first publish, where no earlier generation can show whether the content is intended.
 type Flaw string
 
-// The flaws, as --allow-first and allow_first name them.
+// These are the flaws, as --allow-first and allow_first name them.
 const (
 	emptySegments Flaw = "empty-segments"
 	emptySets     Flaw = "empty-sets"
@@ -17,7 +16,7 @@ const (
 	BadRows       Flaw = "bad-rows"    // any bad rows, even tolerated ones
 )
 
-// Flaws lists the flaws that can be allowed by name.
+// Flaws lists the flaws that an operator can allow by name.
 var Flaws = []Flaw{emptySegments, emptySets, EmptyFiles, BadRows}
 
 // judgeFirst returns the refusals of a first publish, except allowed flaws.

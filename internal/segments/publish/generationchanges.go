@@ -21,8 +21,8 @@ type Changes struct {
 // pair names two compared generations.
 type pair struct{ from, to string }
 
-// Changes compares two generations. The error wraps objects.ErrNotFound if one of them does not exist.
-// The caller must not change the result.
+// Changes compares two generations. The error wraps objects.ErrNotFound if one of the generations does not exist. The
+// caller must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
 	if c := h.known(asked); c != nil {
@@ -89,7 +89,8 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads a manifest. A name that no generation can have is reported as not found.
+// manifest reads the manifest of a generation. For a name that no generation can have, the error is
+// objects.ErrNotFound.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
 		return nil, objects.ErrNotFound
@@ -97,7 +98,8 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 	return segments.ReadManifest(ctx, h.source, generation)
 }
 
-// sizeOf returns the size of the bitmaps and the dictionary of a generation. A comparison reads no way back.
+// sizeOf returns the size of the bitmaps and the dictionary of a generation. The size of the BackFile does not count,
+// because a comparison does not read it.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes
@@ -131,8 +133,7 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// sizes returns the changes of the sizes: first of the entries in after, in their order, then of the
-// vanished ones.
+// sizes returns the changes of the sizes: first of the entries in after, in their order, then of the vanished entries.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

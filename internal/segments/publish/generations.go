@@ -11,18 +11,17 @@ import (
 // maxListed is the maximum number of generations in a list.
 const maxListed = 100
 
-// listAge is how long a list is cached before the source is read again.
+// listAge is how long a History caches a list before it reads the source again.
 const listAge = 5 * time.Second
 
-// mostBytes is the maximum total size of the bitmaps of two generations that are compared user by
-// user.
+// mostBytes is the maximum total size of the bitmaps of two generations that a History compares user by user.
 const mostBytes = 128 << 20
 
 // kept is the maximum number of cached comparisons.
 const kept = 16
 
-// History reads and caches the generations of a source. It is safe for concurrent use; concurrent
-// callers wait for each other.
+// History reads and caches the generations of a source. A History is safe for concurrent use; concurrent callers wait
+// for each other.
 type History struct {
 	source    objects.Source
 	clock     func() time.Time
@@ -49,8 +48,8 @@ func New(source objects.Source, clock func() time.Time) *History {
 		compared: map[pair]*Changes{}}
 }
 
-// List returns the newest maxListed generations and the live one, newest first. more is true if there
-// are others. The caller must not change the result.
+// List returns the newest maxListed generations and the live generation, newest first. more is true if the source has
+// further generations. The caller must not change the result.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err

@@ -24,7 +24,7 @@ type Proposal struct {
 	BadRows int64
 }
 
-// Findings holds the changes of a proposal and the reasons against it.
+// Findings holds the changes of a proposal, and the reasons why it must not go live.
 type Findings struct {
 	// ComparedWith is the newest generation, if generations exist but none is live.
 	ComparedWith string
@@ -47,8 +47,8 @@ type Findings struct {
 	RefusedSets map[string]bool
 }
 
-// Drift describes the changes of the segments since the generation of a week ago, or since the one
-// that findEarlier chooses instead.
+// Drift describes the changes of the segments since the generation of a week ago, or since the generation that
+// findEarlier chooses instead.
 type Drift struct {
 	Generation string    `json:"generation,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
@@ -67,19 +67,19 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("not published, for %d reasons:\n  %s", len(e.Refusals), strings.Join(e.Refusals, "\n  "))
 }
 
-// IsBound reports whether a refusal is about a configurable limit. Other refusals need an approval.
+// IsBound reports whether a refusal concerns a configurable limit. All other refusals need an approval.
 func IsBound(refusal string) bool {
 	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
 }
 
-// IsWithdrawn reports whether a refusal is about withdrawn content.
+// IsWithdrawn reports whether a refusal concerns withdrawn content.
 func IsWithdrawn(refusal string) bool {
 	return strings.Contains(refusal, ", which was rolled back from at ")
 }
 
-// Judge judges a proposal for a location and refuses changes that look like an accident. Sets without
-// a growth setting inherit it from the generation with which they are compared. The error reports a
-// location that cannot be read.
+// Judge judges a proposal for a location, and refuses changes that look like an accident. Sets without a growth setting
+// inherit the setting of the generation with which Judge compares. Judge returns an error if the location cannot be
+// read.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	controls, err := p.Base.Controls(ctx, at)
@@ -103,8 +103,8 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 
 func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
 
-// compare judges the changes since the last publish and since a week ago. For a first publish, it
-// judges only flaws.
+// compare judges the changes since the last publish and since a week ago. For a first publish, compare judges only
+// flaws.
 func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
 	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
@@ -141,12 +141,12 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	p.Candidate.Inherit(before.Manifest)
 	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets),
 		func(c Change) bool { return c.State != Same }) {
-		return nil // every part is live already
+		return nil // every segment and set is live already
 	}
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept returns an error if there are acceptances although the changes cannot be determined.
+// nothingToAccept returns an error if the operator gave acceptances although the changes cannot be determined.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	return n
 }
 
-// refuseChange adds the refusals that judge returns for a change.
+// refuseChange adds the refusals that the function judge returns for a change.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {
@@ -205,8 +205,8 @@ func (f *Findings) refusedSet(name string) {
 	f.RefusedSets[name] = true
 }
 
-// compareWeek judges the drift of a week, because 19 % every night add up to more than 19 %. Changes
-// that were accepted since then do not count as drift.
+// compareWeek judges the drift of a week, because 19 % every night add up to more than 19 %. Changes that were accepted
+// during the week do not count as drift.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

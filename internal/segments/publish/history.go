@@ -31,15 +31,15 @@ type Listing struct {
 	Fault    string             `json:"fault,omitempty"`
 }
 
-// List returns all generations of a location, newest first. A damaged manifest appears as the Fault of
-// its listing. The live generation is listed even if its manifest is missing.
+// List returns all generations of a location, newest first. If a manifest is damaged, Fault of the generation's Listing
+// has the reason. List includes the live generation even if its manifest is missing.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	list, _, err := listNewest(ctx, at, math.MaxInt)
 	return list, err
 }
 
-// listNewest returns at most most of the newest generations, and the live one. more is true if there
-// are others.
+// listNewest returns the newest generations, limited to the number most, and the live generation. more is true if the
+// location has further generations.
 func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -76,7 +76,7 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// stored returns the generations of a location only by their names, newest first.
+// stored returns the generations of a location, newest first. stored lists the location and reads no manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -94,7 +94,7 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// newest returns the first elements of a list, at most most of them, and the live generation.
+// newest returns the first elements of a list, limited to the number most, and the live generation.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false
@@ -106,8 +106,8 @@ func newest(list []Listing, most int) (first []Listing, more bool) {
 	return first, true
 }
 
-// Newest returns the name of the newest generation of a location, live or not, or "" if there is none.
-// It reads no documents.
+// Newest returns the name of the newest generation of a location, live or not, or "" if there is none. Newest lists the
+// location and reads no objects.
 func Newest(ctx context.Context, at objects.Source) (string, error) {
 	list, err := stored(ctx, at, "")
 	if err != nil || len(list) == 0 {

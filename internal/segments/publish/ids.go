@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// NotYet returns a *segments.IDsError if the ids are not dense: an operation that takes only dense ids so far.
+// NotYet returns a *segments.IDsError if the ids are not dense, for an operation that supports only dense ids.
 func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
@@ -29,9 +29,9 @@ type LocationIDs struct {
 	New bool
 }
 
-// ReadIDs returns the ids of a location for a build. wanted is the kind that the user states; nil takes the kind of the
-// location. A new location gets the wanted kind and a random key. The error is a *segments.IDsError if the location has
-// another kind, or if its ids.json does not belong to its newest generation. ReadIDs writes nothing.
+// ReadIDs returns the ids of a location for a build. wanted is the kind that the operator states; nil takes the kind of
+// the location. A new location gets the wanted kind and a random key. The error is a *segments.IDsError if the location
+// has another kind, or if its ids.json does not belong to its newest generation. ReadIDs writes nothing.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -42,7 +42,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	}
 	if !found && (wanted == nil || *wanted == ids.Dense) {
 		m, err := newestManifest(ctx, at)
-		if err != nil || m == nil { // the guard reports damage, and Publish a live generation of another kind
+		if err != nil || m == nil { // the guard reports damage; Publish reports a live generation of another kind
 			return &LocationIDs{}, ctx.Err()
 		}
 		_, err = segments.ReadScheme(ctx, at, m)
@@ -74,7 +74,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	return nil, err
 }
 
-// otherKind returns the error for a build that wants another kind than that in ids.json.
+// otherKind returns the error for a build that wants another kind of ids than ids.json has.
 func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) error {
 	advice := "use a new location"
 	if newest, err := Newest(ctx, at); err == nil && newest == "" {
@@ -85,8 +85,8 @@ func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) erro
 		is, wanted, advice)
 }
 
-// newestManifest returns the manifest of the live generation, or of the newest one if none is live; nil if there is
-// none.
+// newestManifest returns the manifest of the live generation, or of the newest generation if none is live; nil if there
+// is none.
 func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest, error) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	if !errors.Is(err, segments.ErrNothingLive) {
@@ -99,7 +99,8 @@ func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest,
 	return segments.ReadManifest(ctx, at, newest)
 }
 
-// sameIDs reports whether a manifest has the numbers of the candidate, and a way back if the candidate has one.
+// sameIDs reports whether a manifest has the same numbers of users as the candidate, and a BackFile if the candidate
+// has one.
 func (c *Candidate) sameIDs(live *segments.Manifest) bool {
 	is := c.contentOf(nil, nil)
 	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
@@ -130,8 +131,9 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	return nil
 }
 
-// keepIDs makes sure that ids.json has the kind and key of a scheme. The first publish to a location makes the object,
-// unless another process has made it. The error is objects.ErrLostRace if another process has made it with another key.
+// keepIDs ensures that ids.json has the kind and key of a scheme. The first publish to a location creates ids.json,
+// unless another process has created it. The error is objects.ErrLostRace if another process has created ids.json with
+// another key.
 func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveState) error {
 	if scheme == nil {
 		return nil
@@ -157,8 +159,8 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	return err
 }
 
-// ForComparison returns the earlier of two generations by the numbers of the later one. The error is a
-// *segments.IDsError if their ids are of different kinds or keys.
+// ForComparison returns the earlier of two generations with the numbers of the later one. The error is a
+// *segments.IDsError if their ids have different kinds or keys.
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
@@ -168,8 +170,8 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 	return earlier.RenumberedBy(later.Dictionary)
 }
 
-// SameNumbers converts an earlier generation and the live one to the numbers of one dictionary, so that a rollback can
-// combine sets of both. The error is a *segments.IDsError if their ids are of different kinds or keys.
+// SameNumbers converts an earlier generation and the live generation to the numbers of one dictionary, so that a
+// rollback can combine sets of both. The error is a *segments.IDsError if their ids have different kinds or keys.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil
@@ -184,13 +186,13 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered returns the result of SetsThatGrew over base, and base, by the numbers of one dictionary with the users of
-// both. c is the candidate from which the sets come.
+// Numbered converts base, and the result of SetsThatGrew over base, to the numbers of one dictionary with the users of
+// both. c is the candidate on which SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil
 	}
-	if c.Carried != nil { // the dictionary has all users of both already
+	if c.Carried != nil { // the dictionary already has all users of both
 		return grown.numberedAs(c), base, nil
 	}
 	own := &segments.Generation{Manifest: c.content(), Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}
@@ -214,8 +216,8 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// texts returns the ids of users by their numbers, or nil for dense ids. Users who are only in the earlier generation
-// have the numbers of before, which may be nil.
+// texts returns the ids of the users with the given numbers, or nil for dense ids. Users who are only in the earlier
+// generation have the numbers of before, which may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil
@@ -234,7 +236,7 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 	return list
 }
 
-// textOf returns dense ids or the texts of other ids, separated by commas.
+// textOf returns dense ids, or the texts of other ids, separated by commas.
 func textOf(dense []uint32, texts []string) string {
 	if len(texts) > 0 {
 		return strings.Join(texts, ", ")

@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// leaseKey is the key of the document that records whether a collector is removing objects.
+// leaseKey is the object key of the document that records whether a Collector is removing objects.
 const leaseKey = "gc.json"
 
 // errCollecting reports that another Collector is running.
@@ -47,7 +47,7 @@ func (d *leaseDocument) encode() []byte {
 	return append(raw, '\n')
 }
 
-// readLease reads gc.json. A missing document means that nobody holds the lease.
+// readLease reads gc.json. If gc.json is missing, no Collector holds the lease.
 func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag string, err error) {
 	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
@@ -62,10 +62,9 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease gives one Collector at a time the right to remove objects. The holder renews the lease while
-// using it, and uses it for at most half of its duration after a renewal. Other processes take the
-// lease after its full duration without a renewal, measured by their own clocks. The second half is
-// reserved for requests in flight.
+// lease gives one Collector at a time the right to remove objects. The holder renews the lease while using it, and uses
+// it for at most half of its duration after a renewal. Other processes take the lease if it has not been renewed for
+// its full duration, measured by their own clocks. The second half of the duration is reserved for requests in flight.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
@@ -75,8 +74,8 @@ type lease struct {
 
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
-// takeLease takes the lease after waiting for a killed holder. It returns errCollecting if the holder
-// is alive.
+// takeLease takes the lease; if the previous holder was killed, takeLease first waits until its lease expires.
+// takeLease returns errCollecting if the holder is alive.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -100,9 +99,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until nobody holds the lease: the holder has finished, or has not renewed the lease
-// for its full duration. Each state of the lease is passed to seen, which may end the wait with an
-// error. The returned tag is the tag of gc.json.
+// awaitLease waits until no Collector holds the lease: the holder has finished, or has not renewed the lease for its
+// full duration. awaitLease passes each state of the lease to the function seen, which may return an error to end the
+// wait. The returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -141,8 +140,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// use returns a context for one request under the lease. It renews the lease after a quarter of its
-// duration.
+// use returns a context for one request under the lease. use first renews the lease if a quarter of its duration has
+// passed.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -158,8 +157,8 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge reports whether the end of the lease caused the error of a request; ctx is the request's
-// context without the limit of the lease.
+// judge returns a *LeaseError if the end of the lease caused the error of a request. The argument ctx is the context of
+// the request without the limit of the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}

@@ -8,7 +8,7 @@ import (
 	"capper/internal/segments"
 )
 
-// LiveState is the live generation at one moment: the base of a comparison and of the following
+// LiveState is the live generation at one moment. A publish compares a candidate with it and then replaces it by
 // compare-and-swap. The zero value means that nothing has been published.
 type LiveState struct {
 	Generation *segments.Generation // nil if nothing is published or Fault is set
@@ -31,14 +31,14 @@ type LiveState struct {
 	session  *Session // nil: controls.json is read in full each time
 }
 
-// ReadLiveState reads the whole live generation. A damaged generation is a Fault of the state; the
+// ReadLiveState reads the whole live generation. If the generation is damaged, LiveState.Fault has the reason; the
 // error reports a location that does not respond.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
-// readLiveAgain reads the live generation, or only a part of its sets. Bitmaps that known has are not
-// read again.
+// readLiveAgain reads the live generation, or only the sets that the function part selects. readLiveAgain does not read
+// bitmaps that the generation known has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {
@@ -78,7 +78,7 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	return state, ctx.Err()
 }
 
-// read reads the part of a generation that the state has of the live one.
+// read reads a generation, limited to the sets that the state has of the live generation.
 func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
 	known *segments.Generation) (*segments.Generation, error) {
 	if s.part != nil {

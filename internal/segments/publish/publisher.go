@@ -44,14 +44,13 @@ type Published struct {
 	Uploaded      []string // keys of these bitmaps
 }
 
-// Publish stores the candidate and makes it live if base is still live. It writes the bitmaps first,
-// then the manifest, then current.json, so that a crash at any point leaves the live generation
-// intact. If the content is live already, only the time of the check is updated; a later as_of of a set
-// counts as new content if it was given, or if it is later by at least asOfStep, and an earlier one if it was given and
-// there is a reason. The error is
-// objects.ErrLostRace if another process has published since base was read. It is a HoldError if
-// publishing is on hold, unless users only join sets that only grow. It is a WithdrawnError if the
-// content was withdrawn and reason is empty; with a reason, the withdrawal is removed.
+// Publish stores the candidate and makes it live if base is still live. Publish writes the bitmaps first, then the
+// manifest, then current.json, so that a crash at any point leaves the live generation intact. If the content is
+// already live, Publish only updates the time of the check. A later as_of of a set counts as new content if the
+// operator stated it, or if it is later by at least asOfStep. An earlier as_of counts as new content if the operator
+// stated it and gave a reason. The error is objects.ErrLostRace if another process has published since base was read.
+// The error is a HoldError if publishing is on hold, unless users only join sets that only grow. The error is a
+// WithdrawnError if the content was withdrawn and reason is empty; with a reason, Publish removes the withdrawal.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -94,8 +93,8 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// manifest returns the manifest of a generation that follows base. The manifest repeats the
-// acceptances of base for readers that still use an older generation.
+// manifest returns the manifest of a generation that follows base. The manifest repeats the acceptances of base for
+// services that still use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	at := p.now().UTC().Truncate(time.Millisecond)
@@ -134,9 +133,9 @@ func sameSets(a, b []segments.Set) bool {
 	})
 }
 
-// goLive stores the missing objects and makes the generation live if base is still live. A running
-// Collector is stopped first. A Collector that starts later changes the tag of current.json, so that
-// goLive checks again; so does a hold. may returns an error if the controls forbid the content.
+// goLive stores the missing objects and makes the generation live if base is still live. goLive first stops a running
+// Collector. A Collector or a hold that starts later changes the tag of current.json, so that goLive checks everything
+// again. The function may returns an error if controls.json forbids the content.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -164,7 +163,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	return p.confirm(ctx, up.g)
 }
 
-// confirm reads back the live generation's documents. Amends may have followed at once.
+// confirm reads back current.json after a publish, and accepts later generations that only amends have made.
 func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
@@ -184,7 +183,7 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	return nil
 }
 
-// admit checks controls.json and waits for a running Collector.
+// admit checks controls.json and waits for a running Collector to stop.
 func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
@@ -212,7 +211,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// fenced returns the current tag of current.json if its content still equals base, else "".
+// fenced returns the current tag of current.json if its content still equals base, otherwise "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
@@ -224,10 +223,9 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 // RollbackReason begins the reason of a generation that a rollback created.
 const RollbackReason = segments.RollbackReason
 
-// Rollback makes an earlier generation live again if base is still live. earlier comes from
-// ReadGeneration and is therefore fully checked. The content of base, and each of its segments that
-// differs in earlier, is withdrawn. A hold does not prevent a rollback. The result is Unchanged if
-// earlier is already live and complete.
+// Rollback makes an earlier generation live again if base is still live. earlier comes from ReadGeneration and is
+// therefore fully checked. Rollback withdraws the content of base, and each segment and set of base that differs in
+// earlier. A hold does not prevent a rollback. The result is Unchanged if earlier is already live and complete.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil

@@ -13,12 +13,12 @@ import (
 	"capper/internal/segments"
 )
 
-// Over returns the candidate of an amend by the numbers of the live generation, and the base by the same numbers. base
-// comes from ReadForAmend. For dense ids both stay as they are.
+// Over converts the candidate of an amend, and the live state base, to the numbers of one dictionary. base comes from
+// ReadForAmend. For dense ids, Over returns both unchanged.
 //
-// If the live dictionary has all ids of the candidate, the result carries the dictionary and the way back over by
-// reference. Otherwise it has a dictionary with the new ids, and every bitmap by the numbers of that dictionary. Users
-// who leave a set stay in the dictionary until the next build.
+// If the live dictionary has all ids of the candidate, the result takes over the dictionary and the BackFile by
+// reference. Otherwise the result has a dictionary with the new ids, and every bitmap with the numbers of that
+// dictionary. Users who leave a set remain in the dictionary until the next build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -44,8 +44,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	return &over, &by, nil
 }
 
-// insert gives the candidate and the base the numbers of a dictionary that also has the new ids of from. numbers are
-// those of the ids of from in the live dictionary.
+// insert gives the candidate and the base the numbers of a dictionary that also has the new ids of from. numbers[i] is
+// the number that id i of from has in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
@@ -69,16 +69,16 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 	return nil
 }
 
-// ReleaseNames frees the memory of the way back of a base that ReadForAmend has read as a whole. Reading the live
-// generation again reads it again.
+// ReleaseNames frees the memory of the Back of a base that ReadForAmend has read completely. A later read of the live
+// generation loads the BackFile again.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
 	}
 }
 
-// describe returns the manifest of a generation whose users got other numbers, without a new name, and the bitmaps by
-// their keys. Hashing uses all cores.
+// describe returns a manifest for a generation whose users got other numbers, and the bitmaps by their object keys. The
+// manifest has the old generation name. Hashing uses all cores.
 func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
 	m := *g.Manifest
 	m.Segments, m.Sets = slices.Clone(m.Segments), slices.Clone(m.Sets)
@@ -92,7 +92,7 @@ func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bi
 	return &m, byKey
 }
 
-// numberedAs returns the candidate with the numbers, and with all carried content, of an amend.
+// numberedAs returns the candidate with the numbers, and with all carried content, of the candidate amend.
 func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	next := *c
 	next.Scheme, next.Dictionary, next.Back, next.named = amend.Scheme, amend.Dictionary, amend.Back, amend.named
@@ -100,8 +100,9 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf gives a build the users whom its sets have from base alone: they keep users of an amend whose ids are in
-// no file of the build. base has the numbers of the build's dictionary, and the returned base those of the result.
+// withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep these users of an
+// amend, although their ids are in no file of the build. base has the numbers of the build's dictionary, and the
+// returned base has the numbers of the new dictionary.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {
@@ -147,8 +148,9 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 	return slices.Compact(list)
 }
 
-// amendsBetween reports whether only amends lead from one generation to a later one. Amends with new ids give all
-// users other numbers; then both generations are compared by their users, and what known has of them is not read again.
+// amendsBetween reports whether only amends lead from one generation to a later generation. Amends with new ids give
+// all users other numbers; in this case, amendsBetween compares the users of both generations. It does not read bitmaps
+// that the generations in known have in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {
@@ -174,7 +176,7 @@ func amendsBetween(ctx context.Context, at objects.Source, before, now *segments
 	return amendsAlone(same, now), nil
 }
 
-// pick returns the generation of a manifest, or nil.
+// pick returns the generation with the given manifest from a list, or nil.
 func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generation {
 	for _, g := range list {
 		if g != nil && g.Manifest.Generation == m.Generation {

@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Session represents one publish, from the check before its inputs are read until its swap. A Session
-// caches controls.json and downloads the document again only if its tag has changed, so every answer
-// is current. The zero value has read nothing yet. A Session is safe for concurrent use.
+// Session represents one publish, from the check before the inputs are read until the swap. A Session caches
+// controls.json and downloads the document again only if its object tag has changed, so its content is always current.
+// The zero value has read nothing yet. A Session is safe for concurrent use.
 type Session struct {
 	// Numbering is the dictionary of the candidate, for ids that are not dense. Earlier generations are then read by
 	// its numbers. The field must be set before the first read.
@@ -29,7 +29,7 @@ type taggedControls struct {
 	tag      string
 }
 
-// Controls returns the current controls of a location.
+// Controls returns the current content of controls.json at a location.
 func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	known := s.known.Load()
 	if known == nil {
@@ -46,9 +46,9 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 	return c, nil
 }
 
-// Hold checks for a hold before the inputs of a build are read. While publishing is on hold, one of
-// the results is a HoldError: held if the live generation has a set that only grows, because such sets
-// may still be published, and err otherwise.
+// Hold checks for a hold before a build reads its inputs. While publishing is on hold, one of the two results is a
+// HoldError. Hold returns it as held if the live generation has a set that only grows, because such sets may still be
+// published. Otherwise Hold returns it as err.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -62,15 +62,15 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads the live generation. A publish over the result uses this session to read the
-// controls. Bitmaps that an earlier call has read are not read again.
+// ReadLive reads the live generation. A publish over the result uses this session to read controls.json. ReadLive does
+// not read bitmaps again that an earlier call has read.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	return s.readLive(ctx, at, nil)
 }
 
-// ReadForAmend is ReadLive for the amend c: it reads only the bitmaps of the amended sets, and for ids that are not
-// dense the dictionary. If ids of c are not in the dictionary, it reads everything, because every user gets another
-// number.
+// ReadForAmend reads the live generation for the amend c. ReadForAmend reads only the bitmaps of the amended sets, and
+// for ids that are not dense also the dictionary. If the dictionary lacks ids of c, ReadForAmend reads everything,
+// because every user then gets another number.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
 	part := c.amendPart()
 	state, err := s.readLive(ctx, at, part)
@@ -97,7 +97,7 @@ func (s *Session) readLive(ctx context.Context, at objects.Source, part func(set
 	return state, err
 }
 
-// Controls returns the current controls of the location.
+// Controls returns the current content of controls.json at the location.
 func (s *LiveState) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	if s.session == nil {
 		return ReadControls(ctx, at)

@@ -10,11 +10,10 @@ import (
 	"capper/internal/segments"
 )
 
-// direction holds the growth setting of a set in the earlier manifest and in the build.
+// direction holds the growth settings of a set in the earlier manifest and in the build.
 type direction struct{ was, is Growth }
 
-// directionsOf returns the growth settings of all sets of a candidate and of the manifest with which
-// it is compared.
+// directionsOf returns the growth settings of all sets of a candidate and of an earlier manifest.
 func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
 	of := map[string]*direction{}
 	for _, s := range before.Sets {
@@ -34,7 +33,7 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss returns the stricter of the old and the new limit; ok is false if the set may lose users.
+// maxLoss returns the stricter of the old and the new loss limit; ok is false if the set does not only grow.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
 	case d.was.OnlyGrows && d.is.OnlyGrows:
@@ -86,8 +85,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns how many users a generation has at least, without its bitmaps: those of its segments,
-// which share no users, or those of its largest set.
+// usersOf returns a lower bound for the users of a generation, without reading bitmaps. The bound is the number of
+// users in the segments, which share no users, or in the largest set.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
@@ -98,8 +97,8 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// change returns the refusals for a change of a set: those for segments, and those for users who leave
-// a set that only grows, even if the build does not repeat this setting.
+// change returns the refusals for a change of a set. These are the refusals that also apply to segments, and refusals
+// for users who leave a set that only grows, even if the build does not repeat this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -118,11 +117,11 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// free reports whether a set is too small for its changes to be meaningful.
+// free reports whether a set is so small that the guard does not judge its changes.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a set of a time zone that is too small for other limits. The local time of its
-// users becomes unknown if the set vanishes or empties, or if most of them are in no zone.
+// judgeZone judges a set of a time zone that is too small for other limits. The local time of the set's users becomes
+// unknown if the set vanishes or empties, or if most of the users are in no zone.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:
@@ -152,9 +151,8 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth judges how many users join a set that only grows, as a share of all users, because five
-// users who join a list of four are no reason for a refusal. The set's own limit applies to the set's
-// users.
+// judgeGrowth judges how many users join a set that only grows, as a share of all users, because five users who join a
+// list of four are no reason for a refusal. If the set has its own limit, the limit is a share of the set's users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {

@@ -39,11 +39,11 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 	return u
 }
 
-// storePasses is how often an object is stored again if the store confirmed it but does not have it.
+// storePasses is how often a publisher stores an object again if the store confirmed it but does not have it.
 const storePasses = 3
 
-// put stores the bitmaps, then the manifest, and checks that each object exists, because a store may
-// confirm an object and lose it. Calling put again costs one check per object.
+// put stores the bitmaps, then the manifest, and checks that each object exists, because a store may confirm an object
+// and lose it. Another call of put costs one check per object.
 func (u *upload) put(ctx context.Context) error {
 	if err := u.checkCarried(ctx); err != nil {
 		return err
@@ -60,9 +60,9 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// pass stores the bitmaps in parallel, then the manifest. A non-nil list limits the pass to those
-// keys. It returns the keys that did not exist. Objects from an interrupted run are stored again,
-// which makes them complete and protects them by their age.
+// pass stores the bitmaps in parallel, then the manifest. A non-nil list limits the pass to the given object keys. pass
+// returns the keys that did not exist. pass stores objects from an interrupted run again, which completes them and
+// makes them too young for gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -100,8 +100,8 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 // parallelRequests is the maximum number of concurrent requests to a location.
 const parallelRequests = 8
 
-// firstOfEachKey returns the indexes of the entries without those that repeat an earlier bitmap, such
-// as a second empty one.
+// firstOfEachKey returns the indexes of the entries, without entries that repeat an earlier bitmap, such as a second
+// empty one.
 func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
 	for i, s := range entries {
@@ -113,8 +113,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putIDs stores the dictionary and the way back of ids that are not dense, unless they are carried over. putIDs returns
-// the keys that did not exist.
+// putIDs stores the dictionary and the BackFile of ids that are not dense, unless the candidate takes them over by
+// reference. putIDs returns the keys that did not exist.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -139,7 +139,7 @@ func (u *upload) putIDs(ctx context.Context, only []string) (written []string, e
 	return written, nil
 }
 
-// note adds a stored object to the result.
+// note adds a stored object to the result of the publish.
 func (u *upload) note(key string, sizeBytes int64) {
 	u.publisher.mu.Lock()
 	defer u.publisher.mu.Unlock()
@@ -163,8 +163,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object, or only checks that it exists if no gc removes it, because it is live or
-// has just been stored. written is false if it existed already.
+// putObject stores an object. If no gc can remove the object, because it is live or has just been stored, putObject
+// stores it only if it is missing. written is false if the object existed already.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -191,8 +191,8 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks by one list of a folder that each carried object exists. No gc removes the objects of the live
-// generation, and the swap fails if another generation is live.
+// checkCarried checks that each object that an amend takes over exists, with one list request for each folder. No gc
+// removes the objects of the live generation, and the swap fails if another generation is live.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {
@@ -221,7 +221,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow returns the sizes of the objects of a folder by their keys. No object that a manifest names is empty.
+// sizesBelow returns the sizes of the objects of a folder by their keys. Empty objects need no special case, because no
+// object that a manifest names is empty.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {

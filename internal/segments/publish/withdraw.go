@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// SetHold stops all publishing at a location, including publishes that have already started. An
-// existing hold gets the new reason.
+// SetHold stops all publishing at a location, including publishes that have already started. If a hold exists, SetHold
+// replaces its reason.
 func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	if reason = strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd"); reason == "" {
 		return errors.New("a hold must have a reason")
@@ -28,9 +28,8 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	return err
 }
 
-// ReleaseHold removes the hold and returns it, or returns nil if there was none. The error is
-// ErrNothingLive if there was no hold and nothing is published, because the location is then probably
-// wrong.
+// ReleaseHold removes the hold and returns it, or returns nil if there was none. The error is ErrNothingLive if there
+// was no hold and nothing is published, because the location is then probably wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })
@@ -43,7 +42,7 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	return was, err
 }
 
-// withdraw records that base was rolled back and removes the record of to. The record is written
+// withdraw records that base was rolled back, and removes the record of the generation to. withdraw writes the record
 // before the swap, so a process that reads current.json after the swap finds the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
