@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// date records the as_of of a definition. This is the earlier of two times: the time of its newest file, and the
-// earliest as_of of the definitions to which it refers. read lists the files of its own inputs.
+// date records the as_of of a segment or set. The as_of is the earlier of two times: the time of the newest input file,
+// and the earliest as_of of the segments and sets to which the definition refers. The argument read lists the files of
+// the definition's own inputs.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {
@@ -31,7 +32,8 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// newest returns when the newest file was written, or the zero time if that is unknown for any file.
+// newest returns the time at which the newest file was written. The result is the zero time if this time is unknown for
+// any file.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {
 		if f.ChangedAt == nil {

@@ -15,8 +15,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// back collects the data that converts numbers to ids, for all inputs of a build: the rests of UUIDs, or texts. It also
-// finds ids that share an image. A back is safe for concurrent use.
+// back collects the data that converts numbers of users to ids, for all inputs of a build: the rests of UUIDs, or text
+// ids. back also finds ids that share an image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
@@ -32,22 +32,22 @@ type backShard struct {
 	pairs  int64
 }
 
-// backEntry is the image of an id, with the rest of a UUID, or with the place of a text.
+// backEntry is the image of an id, together with the rest of a UUID, or with the position of a text id.
 type backEntry struct{ image, rest uint64 }
 
-// SharedImage names two ids that share an image, and therefore a log.
+// SharedImage names two ids that share an image, and therefore a log of sends.
 type SharedImage struct {
 	A string `json:"a"`
 	B string `json:"b"`
 }
 
-// sharedSamples is the maximum number of pairs with a shared image that a build names.
+// sharedSamples is the maximum number of pairs with a shared image that a build reports by name.
 const sharedSamples = 20
 
-// compactAt is the number of added entries after which a shard is sorted for the first time.
+// compactAt is the number of added entries after which a backShard is sorted for the first time.
 const compactAt = 1 << 12
 
-// newBack returns an empty back, or nil if the build keeps no ids.
+// newBack returns an empty back, or nil if names is false and the build keeps no ids.
 func newBack(scheme *ids.Scheme, names bool) *back {
 	if !names {
 		return nil
@@ -55,7 +55,7 @@ func newBack(scheme *ids.Scheme, names bool) *back {
 	return &back{scheme: scheme}
 }
 
-// add adds the ids of a block. A nil back adds nothing.
+// add adds the ids of a block. Calling add on a nil back does nothing.
 func (k *back) add(b *format.Block) {
 	if k == nil {
 		return
@@ -79,8 +79,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// compact sorts the entries of a shard and drops repeated ids. If several ids have one image, compact keeps the first
-// one.
+// compact sorts the entries of a shard and drops repeated ids. If several ids have the same image, compact keeps the
+// first of these ids.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -131,7 +131,7 @@ func (s *backShard) byText(a, b backEntry) int {
 	return bytes.Compare(s.text(a), s.text(b))
 }
 
-// packTexts drops the texts of dropped entries.
+// packTexts removes the texts of entries that compact has dropped.
 func (s *backShard) packTexts() {
 	size := 0
 	for _, e := range s.clean {
@@ -146,7 +146,7 @@ func (s *backShard) packTexts() {
 	s.texts = packed
 }
 
-// noteShared records two ids with one image.
+// noteShared records that two ids have the same image.
 func (k *back) noteShared(s *backShard, a, b backEntry) {
 	pair := SharedImage{k.show(s, a), k.show(s, b)}
 	if slices.Contains(s.shared, pair) {
@@ -168,7 +168,8 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// finish compacts all shards, and returns the pairs of ids that share an image.
+// finish compacts all shards, and returns the number of pairs of ids that share an image, with the first of these
+// pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
 		return 0, nil
@@ -181,7 +182,7 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// number returns the dictionary of all ids, and its Back. It frees the entries.
+// number returns the dictionary of all ids, and the Back that converts numbers to ids. number frees the entries.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)
 	for i := range k.shards {

@@ -10,11 +10,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// maxSamples is the maximum number of bad rows that are kept with their values; all bad rows are
-// counted.
+// maxSamples is the maximum number of bad rows that a build keeps with their values; it counts all bad rows.
 const maxSamples = 20
 
-// badRows counts bad rows and keeps the first ones of each file. It is safe for concurrent use.
+// badRows counts bad rows and keeps the first bad rows of each file. badRows is safe for concurrent use.
 type badRows struct {
 	mu      sync.Mutex
 	count   int64
@@ -36,8 +35,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns the first samples in the order of files and rows. If there are many files, each file has only a few
-// samples, so that the first file does not hide the others.
+// first returns the first bad rows in the order of files and rows. With many files, first returns only a few rows of
+// each file, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +53,7 @@ func (b *badRows) first(files int) []format.Bad {
 	return list
 }
 
-// BadRowsError reports that an input has more bad rows than allowed.
+// BadRowsError reports that an input has more bad rows than the build tolerates.
 type BadRowsError struct {
 	Count     int64
 	Tolerated Tolerance
@@ -88,7 +87,7 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// shown returns how many counted rows the samples represent.
+// shown returns how many of the counted bad rows the samples represent.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

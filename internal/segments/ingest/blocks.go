@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// readBlocks cuts a stream into blocks of whole rows. The workers parse the blocks in any order.
+// readBlocks cuts a stream into blocks of whole rows and passes the blocks to workers, which parse them in any order.
 func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, s format.Syntax) error {
 	var pending sync.WaitGroup
 	defer pending.Wait()
@@ -40,12 +40,13 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 	}
 }
 
-// ErrNoFinalNewline reports that the last line of a long text has no line break. There is no other sign of a truncated
-// text, except in NDJSON, where the brace of an object shows its end. A truncated id could be the id of another user.
+// ErrNoFinalNewline reports that the last line of a long text has no line break. A missing line break is the only sign
+// of a truncated text, because a truncated id may be the id of another user. NDJSON has a second sign: the closing
+// brace of the last object.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
-// checkEnd checks the end of a text. size is the text's length in bytes, and line is the number of
-// the first line of the last block.
+// checkEnd checks the end of a text. size is the length of the text in bytes, and line is the number of the first line
+// of the last block.
 func (f *fileReader) checkEnd(s *format.Syntax, block []byte, size int, line int64) error {
 	whole := !s.MayBeTruncated(block, size)
 	switch f.file.input.FinalNewline {

@@ -11,7 +11,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// buildFile parses a build file into a plan. Relative paths start at the folder of the build file.
+// buildFile parses a build file into a plan. Relative paths in a build file start at the folder of the build file.
 type buildFile struct {
 	folder string
 	base   Input // the default settings of all inputs
@@ -19,14 +19,14 @@ type buildFile struct {
 	named  []reference // names in allow_new
 }
 
-// reference is a name and the position of its use.
+// reference is a name, and the position in the build file where the name is used.
 type reference struct {
 	name string
 	at   yamltree.Value
 }
 
-// Load parses a build file into a plan. base holds the defaults of all inputs, which the file
-// overrides; into receives the result and already holds the values of flags. If the file is readable
+// Load parses a build file into a plan. base holds the default settings of all inputs, which the build file overrides.
+// The plan into receives the result and already holds the values of command-line flags. If the build file is readable
 // but faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
@@ -88,8 +88,8 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// set parses a set. With publish, it becomes a set of the generation and may have limits. Otherwise it is only an
-// ingredient of other sets.
+// set parses a set of the build file. With publish: true, the generation contains the set, and the set may have limits.
+// Without it, the set only serves the definitions of other segments and sets.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds
@@ -132,8 +132,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	}
 }
 
-// table parses a table of segments, or with set_prefix a table of sets. The rows contain the names of the sets. The
-// limits of the folder apply to each of them.
+// table parses a table of segments, or with set_prefix a table of sets. The rows of a table contain the names of
+// segments or sets. The limits of a table with set_prefix apply to each of its sets.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -169,7 +169,7 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	}
 }
 
-// input parses a path, or a mapping with a path, columns and expectations.
+// input parses an input of the build file: a path, or a mapping with a path, columns and expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
 // inputWith parses an input whose mapping may have additional fields.
@@ -197,8 +197,8 @@ func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamlt
 	}
 }
 
-// columnFields returns the fields that describe how to read an input and what it must contain. Omitted
-// fields are detected from the file.
+// columnFields returns the fields of the build file that say how to read an input, and what it must contain. If such a
+// field is omitted, the reader detects the setting from the file.
 func (f *buildFile) columnFields(in *Input) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"format": formatField(
@@ -224,7 +224,8 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows parses the number of bad rows that the build tolerates and skips; a flag overrides the file.
+// maxBadRows parses the number of bad rows that the build tolerates and skips; a command-line flag overrides the build
+// file.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {
@@ -243,7 +244,7 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 	}
 }
 
-// accept parses an approved change: {name: opted-out, change: "-57%", reason: …}.
+// accept parses an approved change of the form {name: opted-out, change: "-57%", reason: …}.
 func (f *buildFile) accept(v yamltree.Value) {
 	var name, change, reason string
 	v.Fields(map[string]yamltree.Field{"name": text(&name), "change": text(&change), "reason": text(&reason)})

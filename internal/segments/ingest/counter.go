@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// The limits of a counter's memory.
+// These limits bound the memory of a counter.
 const (
 	// exactRows is the number of rows up to which all ids are kept; for more rows the count is an
 	// estimate.
@@ -17,9 +17,9 @@ const (
 )
 
 // counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive sampling").
-// counter keeps the ids whose hash is below a limit, and halves the limit when the sample grows too large. Most ids
-// therefore cost only a hash. The result does not depend on the order of the rows. A counter is safe for concurrent
-// use, and the zero value is ready to use.
+// A counter keeps the ids whose hash is below a limit, and halves the limit when it has too many ids. For most ids, a
+// counter therefore only computes a hash. The result does not depend on the order of the rows. A counter is safe for
+// concurrent use, and its zero value is ready to use.
 type counter[ID uint32 | uint64] struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
 
@@ -28,7 +28,8 @@ type counter[ID uint32 | uint64] struct {
 	sample idTable[ID]
 }
 
-// Add counts the ids of some rows. Add returns scratch for reuse in the next call, so that Add rarely allocates memory.
+// Add counts the given ids. Add returns the slice scratch for reuse in the next call, so that Add rarely allocates
+// memory.
 func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	picked := ids
 	if level := c.level.Load(); level > 0 {
@@ -48,8 +49,8 @@ func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	return scratch
 }
 
-// keep adds ids until the sample exceeds most ids, and then halves the limit. keep returns the ids that remain to be
-// added.
+// keep adds ids until the sample exceeds most ids, and then halves the limit for hashes. keep returns the ids that it
+// has not processed.
 func (c *counter[ID]) keep(ids []ID, most int) (left []ID) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {

@@ -5,7 +5,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// destination receives rows: into one set, or into one set per name of a table.
+// destination receives the rows of inputs: into one set, or into one set for each name in a table.
 type destination interface {
 	isTable() bool
 	// newSink returns a sink for one worker. The names are nil unless the destination is a table.
@@ -14,7 +14,7 @@ type destination interface {
 	addBitmap(*bitmap.Bitmap) error
 }
 
-// sink receives the rows of one worker.
+// sink receives the rows that one worker has parsed.
 type sink interface {
 	// add adds the rows of a block.
 	add(*format.Block)

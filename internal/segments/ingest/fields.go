@@ -23,7 +23,7 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked returns a field that passes a non-empty text to set, which parses it.
+// checked returns a field that passes a non-empty text to the function set, which parses the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -104,7 +104,7 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows returns a field with the value true, false, or the percentage of users who may leave.
+// onlyGrows returns a field with the value true, false, or the percentage of users who may leave a set.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
@@ -116,8 +116,8 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 	}
 }
 
-// ParseGrowth parses whether a set only grows: true, false, or the share of users who may leave in one
-// publish, such as 0.1%. true means publish.UsualMaxLoss.
+// ParseGrowth parses whether a set only grows. The text is true, false, or the share of users who may leave in one
+// publish, such as 0.1%. The text true stands for publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":
@@ -133,13 +133,13 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
 }
 
-// addChangeBounds adds the fields that limit changes.
+// addChangeBounds adds the build-file fields that limit the changes of a segment or set.
 func addChangeBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
 	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
 }
 
-// addBounds adds the fields that limit a published segment or set.
+// addBounds adds the build-file fields that limit a published segment or set.
 func addBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	users := func(to **uint64) yamltree.Field {
 		return whole(func(n int64) { u := uint64(n); *to = &u })

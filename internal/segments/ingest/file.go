@@ -165,8 +165,7 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	return errors.Join(append(faults, err, src.CheckLength())...)
 }
 
-// maxRoaringBytes is more than the size of the largest bitmap of 32-bit ids; bitmap.Read checks the
-// exact limit.
+// maxRoaringBytes is larger than the largest bitmap of 32-bit ids; bitmap.Read checks the exact limit.
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a bitmap in the portable roaring format for 32-bit ids.
@@ -183,7 +182,7 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	return f.to.addBitmap(b)
 }
 
-// take passes on the content of a worker's block and empties the block.
+// take passes the content of a worker's block to the worker's sink and empties the block.
 func (f *fileReader) take(w *worker) {
 	b := w.block
 	w.sink.add(b)

@@ -11,8 +11,8 @@ import (
 // Format is the format of an input file.
 type Format string
 
-// The formats. Auto chooses by the extension of the file's name or, if it is unknown, by the first
-// bytes.
+// These are the formats. The format auto stands for a choice by the extension of the file's name or, if the extension
+// is unknown, by the first bytes of the file.
 const (
 	auto    Format = ""
 	Text    Format = "text"
@@ -35,8 +35,9 @@ type formatReader struct {
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
 
-// formatReaders is the one list of formats. Flags, help, build files and tests range over it. When a file's name tells
-// nothing, its first bytes are compared with the last format first: the first format, text, takes anything.
+// formatReaders is the only list of formats. Flags, help, build files and tests range over this list. If the name of a
+// file does not show its format, readerOf checks the first bytes against the formats in reverse order, because the
+// first format, text, accepts any bytes.
 func formatReaders() []formatReader {
 	return []formatReader{
 		{Text, "text", []string{"txt", "text", "ids"}, "", func([]byte) bool { return true }, delimitedAs(Text)},
@@ -59,8 +60,8 @@ func formats() (formats []Format) {
 // Known reports whether users can request the format by name.
 func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
-// FormatWords returns texts about the formats for command lines, by the names that flags refer to: ${formats} lists the
-// values of a flag, and ${format_titles} names the formats in a sentence.
+// FormatWords returns texts about the formats for command lines, by the names that help texts contain: ${formats} lists
+// the values of a flag, and ${format_titles} names the formats in a sentence.
 func FormatWords() map[string]string {
 	var names, titles []string
 	for _, r := range formatReaders() {
@@ -73,8 +74,8 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the reader of a file: the requested format, else the format of the name's extension (without the
-// extension of a compression), else the format that the first bytes suggest. readerOf returns false for an unknown
+// readerOf returns the reader of a file. It uses the requested format, or else the extension of the file's name
+// (without the extension of a compression), or else the first bytes of the file. readerOf returns false for an unknown
 // format.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()

@@ -21,7 +21,7 @@ type imageList struct {
 	sorted []uint64   // ascending, each image once; set by sort
 }
 
-// chunkImages is the number of images that a worker collects for a list before it takes the lock of that list.
+// chunkImages is the number of images that a worker collects for an imageList before it takes the lock of the list.
 const chunkImages = 1 << 16
 
 func (l *imageList) take(chunk []uint64) {
@@ -30,7 +30,7 @@ func (l *imageList) take(chunk []uint64) {
 	l.chunks = append(l.chunks, chunk)
 }
 
-// imageLists is the destination for inputs whose ids are not dense: one list, or one for each name of a table.
+// imageLists is the destination for inputs whose ids are not dense: one list, or one list for each name in a table.
 type imageLists struct {
 	of     *images
 	scheme *ids.Scheme
@@ -79,7 +79,8 @@ func (s *imageSink) flush() {
 	s.chunk = nil
 }
 
-// tableChunk is chunkImages for tables, which may have many names.
+// tableChunk is the number of images that a worker collects for one name in a table before it takes a lock. tableChunk
+// is less than chunkImages, because a table may have many names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -105,7 +106,7 @@ func (s *imageTableSink) flush() {
 	}
 }
 
-// hand gives the images that a worker has collected for a name to the list of that name.
+// hand moves the images that a worker has collected for a name to the imageList of this name.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
 	list := s.to.lists[code]
@@ -114,27 +115,27 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// images holds all inputs of a build whose ids are not dense, until their numbers are known.
+// images holds the ids of all inputs of a build whose ids are not dense, until the ids have numbers.
 type images struct {
 	lists []*imageList
 	back  *back
 	twins *twinFinder
 }
 
-// keep keeps the ids of a block beside their images.
+// keep stores the ids of a block, which their images do not contain.
 func (m *images) keep(b *format.Block) {
 	m.back.add(b)
 	m.twins.add(b)
 }
 
-// newList adds a list.
+// newList adds an empty list of images.
 func (m *images) newList() *imageList {
 	l := &imageList{}
 	m.lists = append(m.lists, l)
 	return l
 }
 
-// sort sorts the images of a list that has been read, and drops repetitions.
+// sort sorts the images of a list after the inputs are read, and drops repeated images.
 func (l *imageList) sort() {
 	sorted := dictionary.Sort(l.chunks)
 	n := len(sorted)
@@ -145,18 +146,18 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// release returns memory of large lists to the system at once. Otherwise a collection would wait until much more memory
-// is used.
+// release returns the memory of large lists to the operating system at once. Otherwise the Go runtime would collect
+// this memory only after the build has used much more.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()
 	}
 }
 
-// partBits is the number of upper bits by which images are split into parts that are merged in parallel.
+// partBits is the number of upper bits of an image by which the lists are split, so that all cores can merge them.
 const partBits = 11
 
-// number returns the dictionary of all images in the lists, and the way back to their ids or nil.
+// number returns the dictionary of all images in the lists, and the Back that converts numbers to ids, or nil.
 func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, error) {
 	if m.back != nil {
 		return m.back.number()
@@ -182,7 +183,7 @@ func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, er
 	return w.Close()
 }
 
-// newNumberWriter is segments.NewNumberWriter, but checks the number of ids.
+// newNumberWriter works like segments.NewNumberWriter, and returns an error for too many ids.
 func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter, error) {
 	if n >= dictionary.Unknown {
 		return nil, fmt.Errorf("the inputs have %d different ids, and at most %d are allowed", n,
@@ -191,7 +192,7 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// part returns the images of all lists whose upper bits have a value, ascending, each once.
+// part returns the images of all lists whose upper bits have the given value, in ascending order, each once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -220,7 +221,7 @@ func (m *images) part(upper uint64) []uint64 {
 	return runs[0]
 }
 
-// union returns the images of two ascending lists, each once.
+// union returns the images of two ascending lists, each image once.
 func union(a, b []uint64) []uint64 {
 	both := make([]uint64, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -236,7 +237,7 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// numbered returns the users of a list by their numbers, and frees the list.
+// numbered converts the images of a list to a bitmap of their numbers in the dictionary, and frees the list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))
 	const piece = 1 << 16

@@ -11,9 +11,9 @@ import (
 // FinalNewline says whether the last line of a text, CSV, TSV or NDJSON file must end in a line break.
 type FinalNewline string
 
-// newlineAuto requires a final line break in files of more than 16 KiB, because a truncated file
-// cannot be recognised in another way. NDJSON needs no final line break, because the closing brace of
-// the last object shows that it is complete.
+// newlineAuto requires a final line break in files of more than 16 KiB, because no other sign shows that a file is
+// truncated. For NDJSON, newlineAuto requires no final line break, because the closing brace of the last object shows
+// that the object is complete.
 const (
 	newlineAuto     FinalNewline = ""
 	newlineRequired FinalNewline = "required"
@@ -25,7 +25,7 @@ func (f FinalNewline) Known() bool {
 	return f == newlineAuto || f == newlineRequired || f == newlineOptional
 }
 
-// Input is one file or one pattern of files.
+// Input is one file, or one pattern that matches files.
 type Input struct {
 	// Path is a file, a pattern with * ? [ ], s3://bucket/key (also with a pattern), or "-" for
 	// standard input.
@@ -62,7 +62,7 @@ func (in *Input) SetDelimiter(s string) error {
 	return nil
 }
 
-// stdin is the path that means standard input.
+// stdin is the path that stands for standard input.
 const stdin = format.Stdin
 
 // delimited returns the options for reading the input as text, CSV or TSV.

@@ -8,9 +8,9 @@ import (
 	"capper/internal/segments"
 )
 
-// WarningsOver returns the result of an amend with what its ids have in common with the ids of the live generation:
-// pairs that share an image, and twins. live has a way back only if the amend has new ids and the location has names.
-// Without it, the result has the pairs among the ids of the files, and the twins whose plain form is an id.
+// WarningsOver adds warnings to the result of an amend: pairs of ids that share an image, and twins, among the ids of
+// the amend and of the live generation. live has a Back only if the amend has new ids and the location keeps names.
+// Without the Back, the result has the pairs among the ids of the files, and the twins whose plain form is an id.
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
@@ -29,7 +29,7 @@ func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	return &over
 }
 
-// addShared adds the pairs of an id of the files and of a live id that share an image.
+// addShared adds the pairs of an id in the files and a live id that share an image.
 func (r *Result) addShared(live *segments.Generation) {
 	own := r.Candidate
 	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]
@@ -45,8 +45,8 @@ func (r *Result) addShared(live *segments.Generation) {
 	}
 }
 
-// addRelated adds the odd texts of a way back whose plain form is an id of the files, or that of an odd text of the
-// files.
+// addRelated adds the odd texts of a Back that may be twins of ids in the files. The plain form of such a text is an id
+// of the files, or the plain form of an odd text of the files.
 func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
 	plainForms := map[uint64]bool{}
 	for _, one := range f.odd {
@@ -66,7 +66,7 @@ func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary)
 	}
 }
 
-// oddOf returns a text that is not in its plain form.
+// oddOf returns an oddText for a text, or false if the text is in its plain form.
 func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
 	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
 	if err != nil {

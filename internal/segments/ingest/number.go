@@ -9,8 +9,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Users whose ids are not dense get their numbers when all inputs have been read: the number is the rank of the id's
-// image among all images. So the inputs of all definitions are read before the first definition is made.
+// Users whose ids are not dense get their numbers after all inputs have been read: the number is the rank of the id's
+// image among all images. The build therefore reads the inputs of all definitions before it makes the first definition.
 
 // input holds the users of a definition's inputs.
 type input struct {
@@ -19,7 +19,7 @@ type input struct {
 	files []FileReport
 }
 
-// readTableImages reads the tables of segments, like readTables.
+// readTableImages reads the tables of segments into lists of images, for ids that are not dense.
 func (b *builder) readTableImages(ctx context.Context) error {
 	known := newTable(b.known())
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
@@ -36,7 +36,7 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	return nil
 }
 
-// readSetImages reads one table of sets. The bitmaps in the result are nil until the numbers are known.
+// readSetImages reads one table of sets. The bitmaps in the result are nil until the ids have numbers.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }
@@ -56,8 +56,8 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// number reads the inputs of all definitions that are needed, and gives the candidate the dictionary of all ids. The
-// users of tables and of inputs are then known by their numbers.
+// number reads the inputs of all necessary definitions, and gives the candidate the dictionary of all ids. Afterwards
+// the users of tables and inputs have numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
@@ -102,8 +102,8 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 	return nil
 }
 
-// needed returns the definitions that make builds, in its order: those of the segments and of the published sets, each
-// after the definitions to which it refers.
+// needed returns the definitions that a build must make, in the order of the build: the definitions of the segments and
+// of the published sets. Each definition follows the definitions to which it refers.
 func (b *builder) needed(names []string) (list []*Definition) {
 	seen := map[string]bool{}
 	var visit func(name string)

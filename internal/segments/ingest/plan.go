@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Plan describes a build, as requested by flags or a build file.
+// Plan describes a build, from command-line flags or a build file.
 type Plan struct {
 	// Segments is in the order of precedence. If it is empty, Order names the segments, and tables
 	// contain them.
@@ -40,8 +40,8 @@ type Plan struct {
 	AsOf map[string]time.Time
 }
 
-// SetTable describes tables whose rows name sets. The prefix plus the name in a row is the name of a
-// set; its users are added to an existing set of that name.
+// SetTable describes tables whose rows name sets. The prefix plus the name in a row is the name of a set; the build
+// adds the users to an existing set of this name.
 type SetTable struct {
 	Prefix string // for example tz/
 	Inputs []Input
@@ -58,9 +58,9 @@ func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 	p.SetTables = append(p.SetTables, SetTable{Prefix: prefix, Inputs: inputs})
 }
 
-// Definition defines a segment or set: the users in any input or any Union, who are also in every
-// Intersect and in no Minus. Union, Intersect and Minus name segments or sets, in any order, with
-// their content before overlaps are resolved.
+// Definition defines the users of a segment or set: all users in any input or any Union, who are also in every
+// Intersect and in no Minus. Union, Intersect and Minus name segments or sets, in any order. The definition uses the
+// users of these segments before overlaps are resolved.
 type Definition struct {
 	Name      string
 	Inputs    []Input
@@ -132,7 +132,7 @@ func (p *Plan) check() error {
 	return errors.Join(faults...)
 }
 
-// checkName checks the name of a published segment or set, or of an ingredient.
+// checkName checks the name of a segment or set. Only a published set may have a longer name with folders.
 func (r *Definition) checkName() error {
 	if r.Publish {
 		return segments.CheckSetName(r.Name)
@@ -157,7 +157,7 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// published returns the sets that are published.
+// published returns the sets of the plan that the generation will contain.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
@@ -173,7 +173,7 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
-// SetAsOf sets the as_of of a published set, or of a folder of sets like country/*.
+// SetAsOf sets the as_of of a published set, or of a folder of sets such as country/*.
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)
@@ -185,7 +185,7 @@ func (p *Plan) SetAsOf(name string, at time.Time) error {
 	return nil
 }
 
-// asOf returns the stated as_of of a set.
+// asOf returns the as_of that the operator stated for a set.
 func (p *Plan) asOf(set string) (at time.Time, ok bool) {
 	if at, ok = p.AsOf[set]; !ok {
 		folder, _, _ := strings.Cut(set, "/")
@@ -194,12 +194,13 @@ func (p *Plan) asOf(set string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// publishesSet is Publishes for sets alone.
+// publishesSet works like Publishes, but ignores segments.
 func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
 
-// named returns a function that reports whether a definition has a name, or is in a folder like country/*.
+// named returns a function that reports whether a definition has the given name, or is in the given folder such as
+// country/*.
 func named(name string) func(Definition) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")
 	return func(d Definition) bool {
@@ -207,8 +208,8 @@ func named(name string) func(Definition) bool {
 	}
 }
 
-// Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a
-// folder of sets like country/*. Names inside tables are not known yet.
+// Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a folder of sets
+// such as country/*. Publishes does not find names inside tables, which are not known yet.
 func (p *Plan) Publishes(name string) bool {
 	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }

@@ -22,7 +22,7 @@ type worker struct {
 	images  []uint64 // likewise
 }
 
-// startPool starts the workers. Each worker keeps at most keep bad rows of a block.
+// startPool starts the workers. The argument keep is the maximum number of bad rows that a worker keeps of a block.
 func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -41,14 +41,13 @@ func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Poo
 	return p
 }
 
-// stop waits until all work is done. The caller must not add more work.
+// stop waits until the workers have done all work. The caller must not add more work.
 func (p *pool) stop() {
 	close(p.work)
 	p.wg.Wait()
 }
 
-// do passes work to a worker and waits until a worker accepts it. pending counts the work until it is
-// done.
+// do passes work to a worker and waits until a worker accepts it. pending counts the work until it is done.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)
 	counted := func(w *worker) {

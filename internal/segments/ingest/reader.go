@@ -23,7 +23,7 @@ type Config struct {
 	Stdin io.Reader        // for the input "-"; nil: it is empty
 	// Scheme is that of the ids in the inputs; nil means dense ids.
 	Scheme *ids.Scheme
-	// Names means that the build keeps what leads from numbers back to ids.
+	// Names means that the build keeps the data that converts numbers back to ids.
 	Names bool
 	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
 	MaxBadRows Tolerance
@@ -47,7 +47,7 @@ func (c *Config) kind() ids.Kind {
 	return c.Scheme.Kind()
 }
 
-// reader reads inputs into sets. The methods of a reader must be called one after the other; each method uses all
+// reader reads inputs into sets. The caller must call the methods of a reader one after the other; each method uses all
 // workers.
 type reader struct {
 	cfg      Config
@@ -80,13 +80,12 @@ func NewReader(cfg Config) *reader {
 // Reports returns a report for each file that has been read, in order.
 func (r *reader) Reports() []FileReport { return r.reports }
 
-// LeftOut returns the files that match a pattern but contain no data, judged by their names: hidden
-// files, _SUCCESS, .crc.
+// LeftOut returns the files that match a pattern but contain no data according to their names: hidden files, _SUCCESS,
+// .crc.
 func (r *reader) LeftOut() []string { return r.leftOut }
 
-// Check returns a *BadRowsError if there were more bad rows than allowed, or if a file has only bad
-// rows. Reading continues after bad rows in order to report all of them, so call Check before using
-// the result.
+// Check returns a *BadRowsError if there were more bad rows than the build tolerates, or if a file has only bad rows. A
+// reader continues after bad rows in order to report all of them, so call Check before using the result.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -96,7 +95,7 @@ func (r *reader) Check() error {
 		Samples: r.bad.first(r.fileSeen)}
 }
 
-// BadRows returns the number of bad rows so far and the first of them.
+// BadRows returns the number of bad rows so far, and the first bad rows.
 func (r *reader) BadRows() (int64, []format.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs reads the ids of the inputs into one set.
@@ -105,8 +104,8 @@ func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, erro
 	return set, r.read(ctx, inputs, &oneSet{set: set})
 }
 
-// ReadTable reads tables of ids and segment names. With a non-nil known, a row with any other name is
-// bad; nil allows every valid segment name.
+// ReadTable reads tables of ids and segment names. If known is not nil, a row with any other name is bad; nil allows
+// every valid segment name.
 func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {
@@ -115,7 +114,7 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// read reads all files of the inputs, several in parallel.
+// read reads all files of the inputs into a destination, several files in parallel.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
@@ -137,7 +136,7 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				one := &fileReader{reader: r, file: files[i], index: r.fileSeen + i, pool: pool, to: to}
 				if reports[i], faults[i] = one.read(ctx); faults[i] != nil {
-					cancel() // the rest will not be used
+					cancel() // the result will not be used
 				}
 			}
 		})
@@ -153,11 +152,11 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that are open at a time, because reading a small object mostly
+// s3AtOnce is the number of S3 objects that a reader opens at the same time, because reading a small object mostly
 // consists of waiting for its first byte.
 const s3AtOnce = 32
 
-// atOnce returns how many of the files are read in parallel.
+// atOnce returns how many of the files the reader reads in parallel.
 func (r *reader) atOnce(files []file) int {
 	for _, f := range files {
 		if r.files(f.name) == objects.Files(r.s3) {
@@ -167,14 +166,14 @@ func (r *reader) atOnce(files []file) int {
 	return r.cfg.Workers
 }
 
-// InputError reports an input that is missing, damaged, or not of the stated kind. An input that
-// cannot be reached, or not in time, causes a different error.
+// InputError reports an input that is missing, damaged, or of another kind than stated. If the storage of an input
+// cannot be reached, or not in time, the error has another type.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// inputFault distinguishes faults of an input from faults of the storage or the connection.
+// inputFault returns a fault of an input as an InputError, and a fault of the storage or the connection unchanged.
 func inputFault(err error) error {
 	var storage *objects.StorageError
 	if errors.As(err, &storage) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -183,7 +182,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault returns the original fault instead of the cancellations that follow from it.
+// firstFault returns the original fault, and not the cancellations that follow from it.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

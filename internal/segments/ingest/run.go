@@ -18,7 +18,7 @@ import (
 // Result is the result of a build.
 type Result struct {
 	Candidate *publish.Candidate
-	// Overlaps lists the overlaps of the inputs, resolved or not.
+	// Overlaps lists the segments of the inputs that share users, before or after resolution.
 	Overlaps []publish.Overlap
 	Files    []FileReport
 	BadRows  int64
@@ -35,7 +35,7 @@ type Result struct {
 	LeftOut []string
 }
 
-// Proposal returns the result as a proposal to the guard, for publishing over base.
+// Proposal returns the result as a proposal for the publish guard, for publishing over base.
 func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	p := &publish.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
 	for _, f := range r.Files {
@@ -46,7 +46,7 @@ func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	return p
 }
 
-// OverlapError reports segments that share users while no precedence is set.
+// OverlapError reports segments that share users although the plan sets no precedence.
 type OverlapError struct {
 	Overlaps []publish.Overlap
 }
@@ -72,8 +72,8 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // step is called with a description of each step of Run, for progress output.
 type step func(what string)
 
-// Run reads the inputs and builds the segments and sets. With an *OverlapError or a *BadRowsError, Run
-// also returns the result for a report, which must not be published.
+// Run reads the inputs and builds the segments and sets. With an *OverlapError or a *BadRowsError, Run also returns the
+// result for a report; the caller must not publish this result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -112,7 +112,7 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	return result, nil
 }
 
-// builder builds the definitions of one plan. builder keeps finished results as bitmaps, so that besides tables and
+// builder builds the definitions of one plan. A builder keeps finished results as bitmaps, so that besides tables and
 // operands only one Set is in memory at a time.
 type builder struct {
 	plan   *Plan
@@ -204,7 +204,7 @@ func (b *builder) readSets(ctx context.Context, t SetTable) (map[string]*bitmap.
 	return b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
 }
 
-// readInputs returns the users of a definition's inputs, and the reports of their files.
+// readInputs returns the users of a definition's inputs, and the reports about the input files.
 func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, []FileReport, error) {
 	if b.images != nil {
 		of := b.read[r.Name]
@@ -223,8 +223,8 @@ func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, [
 	return set, b.reader.Reports()[before:], nil
 }
 
-// readSetTables reads the tables of sets. A set without a definition in the plan gets one, in the
-// order of names, because the order in the files has no meaning.
+// readSetTables reads the tables of sets. readSetTables adds a definition for each set that the plan does not define,
+// in the order of names, because the order in the files has no meaning.
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
@@ -255,7 +255,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// known returns the names that a table may contain.
+// known returns the names of segments and sets that the rows of a table may contain.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()
@@ -286,8 +286,7 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make builds a definition and, before it, the definitions to which it refers. Each definition is
-// built once.
+// make builds a definition after the definitions to which it refers. make builds each definition once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil

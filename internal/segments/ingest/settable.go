@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// ReadSets reads tables of ids and names of sets. The prefix plus the name in a row is the name of a
-// set that holds the user. A row is bad if the result is not a valid name of a set.
+// ReadSets reads tables of ids and names of sets. The prefix plus the name in a row is the name of a set that holds the
+// user. A row is bad if the prefix plus its name is not a valid name of a set.
 func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
 	t := &setTable{}
 	check := func(name string) error { return segments.CheckSetName(prefix + name) }
@@ -31,8 +31,7 @@ func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (m
 var errTooManySets = fmt.Errorf("table has more than %d different sets: is this the column of set names?",
 	segments.MaxSets)
 
-// setTable is the destination of tables whose rows name sets. There may be many sets, most of them
-// small.
+// setTable is the destination of tables whose rows name sets. A setTable may have many sets, most of them small.
 type setTable struct {
 	names   *names
 	members []*members
@@ -47,8 +46,7 @@ func (t *setTable) newSink() (sink, format.Names) {
 
 func (t *setTable) addBitmap(*bitmap.Bitmap) error { return errBitmapTable }
 
-// flushAt is the number of ids that a worker collects for one set before it takes the lock of that
-// set.
+// flushAt is the number of ids that a worker collects for one set before it takes the lock of the set.
 const flushAt = 4096
 
 type setTableSink struct {
@@ -71,7 +69,7 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// hand adds the ids that a worker has collected for a set to the shared set.
+// hand moves the ids that a worker has collected for a set to the members that all workers share.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()
 	to := s.table.members[code]
@@ -80,18 +78,18 @@ func (s *setTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// members holds the users of one set: a list while there are few users, later a Set.
+// members holds the users of one set: as a list while there are few users, and later as a bitmap.Set.
 type members struct {
 	mu   sync.Mutex
 	list []uint32
 	set  *bitmap.Set // nil while there is a list
 }
 
-// listedMembers is the maximum length of the list, at 4 bytes per row: the memory of an empty
-// bitmap.Set.
+// listedMembers is the maximum length of the list in members, at 4 bytes per row. A list of this length takes the
+// memory of an empty bitmap.Set.
 const listedMembers = 1 << 19
 
-// sortedMembers is the number of users up to which sorting a list is faster than building a Set.
+// sortedMembers is the number of users up to which sorting a list is faster than building a bitmap.Set.
 const sortedMembers = 1 << 12
 
 func (m *members) add(ids []uint32) {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names assigns codes to the names in a table's rows, in the order of their first appearance. That
-// order differs between runs, but no result depends on it.
+// names assigns codes to the names in a table's rows, in the order of their first appearance. This order differs
+// between runs, but no result depends on it.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns why rows with this name are bad
@@ -65,7 +65,7 @@ func (n *names) refuse(name string) error {
 	return err
 }
 
-// errNoName reports an empty name more clearly than the rule for names.
+// errNoName reports an empty name, with a clearer text than the rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
 // table is the destination of tables whose rows name segments or sets.
@@ -106,7 +106,7 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
-// similar returns the name to build that differs only in upper and lower case.
+// similar returns a hint with the expected name that differs only in upper and lower case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
 		if strings.EqualFold(known, name) {
@@ -149,10 +149,10 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 	return code, nil
 }
 
-// splitter groups the ids or images of a block by their codes.
+// splitter groups the ids or images of a block by the codes of their names.
 type splitter[ID uint32 | uint64] [][]ID
 
-// split appends each id to the list of its code and returns the lists.
+// split appends each id to the list of its code and returns the lists by code.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {

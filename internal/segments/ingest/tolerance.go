@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Tolerance is the number of bad rows that are left out and counted instead of causing an error. The
-// zero value allows none. A file without any good row is always an error.
+// Tolerance is the number of bad rows that a build skips and counts instead of returning an error. The zero value
+// allows no bad row. A file without any good row is always an error.
 type Tolerance struct {
 	Rows  int64   // in all files together
 	Share float64 // share of the rows of each file, 0 to 1; excludes Rows
@@ -43,8 +43,8 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// refuses returns the files that are an error on their own: those without a good row, and those with
-// too large a share of bad rows.
+// refuses returns the files that are an error on their own: files without a good row, and files with too large a share
+// of bad rows.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {
 		if f.Bad == 0 {

@@ -13,8 +13,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Twins describes text ids that differ only by upper and lower case or by blanks around them. They are different users,
-// who are often one person.
+// Twins describes text ids that differ only by upper and lower case, or by blanks around them. Such ids stand for
+// different users, who are often one person.
 type Twins struct {
 	// IDs is the number of ids that have such a twin and are not in lower case without blanks themselves.
 	IDs int64 `json:"ids"`
@@ -23,8 +23,8 @@ type Twins struct {
 	B string `json:"b,omitempty"`
 }
 
-// twinFinder collects texts that are not in their plain form: in lower case, without blanks around them. The zero value
-// finds nothing. A twinFinder is safe for concurrent use.
+// twinFinder collects texts that are not in their plain form (in lower case, without blanks around them). The zero
+// value collects no texts. A twinFinder is safe for concurrent use.
 type twinFinder struct {
 	scheme *ids.Scheme // nil: the ids are no texts
 
@@ -33,16 +33,16 @@ type twinFinder struct {
 	sort int // the first entries have no repetitions
 }
 
-// oddText is a text that is not in its plain form.
+// oddText is a text id that is not in its plain form.
 type oddText struct {
 	plain, image uint64 // images of the plain form and of the text
 	text         string // "" if too many texts are known
 }
 
-// keptOdd is the number of odd texts that are kept with their text.
+// keptOdd is the maximum number of odd texts that a twinFinder keeps with their text.
 const keptOdd = 1 << 16
 
-// newTwinFinder returns a finder for ids of a kind, which finds nothing unless the ids are texts.
+// newTwinFinder returns a finder for ids of a scheme. The finder finds no twins unless the ids are texts.
 func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	if scheme.Kind() == ids.Text {
 		return &twinFinder{scheme: scheme}
@@ -50,7 +50,7 @@ func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	return &twinFinder{}
 }
 
-// add adds the ids of a block. A nil finder finds nothing.
+// add adds the ids of a block. Calling add on a nil finder does nothing.
 func (f *twinFinder) add(b *format.Block) {
 	if f == nil || f.scheme == nil {
 		return
@@ -89,7 +89,7 @@ func isPlain(text []byte) bool {
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
 }
 
-// compact drops repeated texts. The caller holds f.mu.
+// compact drops repeated odd texts. The caller holds f.mu.
 func (f *twinFinder) compact() {
 	slices.SortFunc(f.odd, func(a, b oddText) int {
 		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))
@@ -101,7 +101,7 @@ func (f *twinFinder) compact() {
 	}
 }
 
-// find returns the twins among all ids of some dictionaries.
+// find returns the twins among all ids of the given dictionaries.
 func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	f.compact()
 	for first := 0; first < len(f.odd); {
@@ -121,7 +121,7 @@ func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	return twins
 }
 
-// note counts odd texts that have the same plain form; plain means that the plain form is an id as well.
+// note counts odd texts that have the same plain form; plain is true if the plain form is also an id.
 func (t *Twins) note(odd []oddText, plain bool) {
 	t.IDs += int64(len(odd))
 	switch a := odd[0].text; {

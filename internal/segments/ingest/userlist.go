@@ -14,8 +14,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// UserList holds the ids of inputs whose ids are not dense: each id once, in the order of the images. An id is known by
-// its position, from 0. The order is that of the buckets in the store.
+// UserList holds the ids of inputs whose ids are not dense: each id once, in the order of the images. Callers name an
+// id by its position in the list, from 0. The order of the list is the order of the user buckets in the store.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -24,13 +24,14 @@ type UserList struct {
 	texts [][]byte // of text ids: each behind a byte with its length minus 1
 }
 
-// listed is an id of a UserList. The rest of a text id is its place: the index in texts, and the offset.
+// listed is an id of a UserList. For a text id, the field rest holds the position of the text: the index in texts, and
+// the offset.
 type listed struct{ image, rest uint64 }
 
-// offsetBits is the number of bits of an offset in the place of a text id.
+// offsetBits is the number of bits of the offset in the position of a text id.
 const offsetBits = 40
 
-// ReadUsers reads the ids of the inputs, which are not dense. Check must be called before the list is used.
+// ReadUsers reads the ids of the inputs, which are not dense. The caller must call Check before using the list.
 func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, error) {
 	l := &UserList{scheme: r.cfg.Scheme}
 	r.cfg.Names = true
@@ -86,7 +87,7 @@ func (s *listSink) flush() {
 	}
 }
 
-// sort sorts the ids and drops repeated ones.
+// sort sorts the ids of the list and drops repeated ids.
 func (l *UserList) sort() error {
 	rest := func(a, b listed) int { return cmp.Compare(a.rest, b.rest) }
 	if l.scheme.Kind() == ids.Text {
@@ -132,7 +133,8 @@ func (l *UserList) AppendText(dst []byte, position int) []byte {
 	return dst
 }
 
-// AppendPacked appends the packed form of the id at a position. AppendPacked panics for kinds without a packed form.
+// AppendPacked appends the packed form (bytes) of the id at a position. AppendPacked panics for kinds of ids without a
+// packed form.
 func (l *UserList) AppendPacked(dst []byte, position int) []byte {
 	one := l.users[position]
 	dst, err := l.scheme.BackPacked(dst, one.image, one.rest)
