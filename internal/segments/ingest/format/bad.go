@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bad describes a row without a valid user id, or a row that cannot be read.
+// Bad describes a bad row: a row without a valid user id, or a row that cannot be read.
 type Bad struct {
 	File string `json:"file"`
 	// Row counts from 1: the line of a text, CSV, TSV or NDJSON file, or the row of a Parquet file.
@@ -28,10 +28,10 @@ func (b Bad) String() string {
 	return fmt.Sprintf("%s:%d: %q%s: %s", b.File, b.Row, value, more, b.Reason)
 }
 
-// Short returns the beginning of the value.
+// Short returns the beginning of the bad value, for display.
 func (b Bad) Short() string { return Clip([]byte(b.Value)) }
 
-// The reasons of bad rows that several formats share.
+// These are the reasons of bad rows that several file formats share.
 const (
 	reasonEmpty     = "no user id"
 	reasonNoSegment = "no segment"
@@ -39,7 +39,7 @@ const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 )
 
-// The limits for bad values, in bytes: maxValue bytes are kept, and maxShown bytes are displayed.
+// These limits apply to bad values, in bytes: a block keeps maxValue bytes, and reports display maxShown bytes.
 const (
 	maxValue = 1024
 	maxShown = 64

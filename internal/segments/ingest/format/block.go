@@ -6,20 +6,20 @@ import (
 	"capper/internal/ids"
 )
 
-// Names assigns codes to the names in a table.
+// Names assigns codes to the names of segments or sets in a table.
 type Names interface {
 	// Code returns the code of a segment or set with this name; an error is the reason why the row is
 	// bad. Code does not keep the name.
 	Code(name []byte) (uint16, error)
 }
 
-// Block holds the rows that a parser found in one piece of a file. Reset empties a Block for reuse. A
-// Block is not safe for concurrent use.
+// Block holds the rows that a parser found in one piece of a file. The method Reset empties a Block for reuse. A Block
+// is not safe for concurrent use.
 type Block struct {
 	IDs    []uint32 // dense ids
 	Images []uint64 // images of ids of another kind
-	// Rests has the rest of each image's id, and Texts the id itself, if ReadAs was asked to keep them: Rests for the
-	// kind uuid, Texts for the kind text.
+	// Rests has the rest of each UUID, and Texts the text ids, if ReadAs was called with names: Rests for the kind
+	// uuid, Texts for the kind text.
 	Rests []uint64
 	Texts Texts
 	Codes []uint16 // codes of the rows' names: as many as rows for a table, else none
@@ -38,18 +38,18 @@ type Block struct {
 	texts  bool // keep Texts
 }
 
-// NewBlock returns an empty block that keeps at most keep bad rows. names is nil unless the rows
-// belong to a table.
+// NewBlock returns an empty block; keep is the maximum number of bad rows that the block keeps. names is nil unless the
+// rows belong to a table.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// ReadAs makes the block take ids of a scheme instead of dense ids. names means that the block also keeps the data that
-// converts images to ids.
+// ReadAs sets the scheme of the ids in the block, instead of dense ids. If names is true, the block also keeps the data
+// that converts images to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text
 }
 
-// Texts holds texts one after the other. The zero value is empty.
+// Texts stores texts one after the other. The zero value is empty.
 type Texts struct {
 	bytes []byte
 	ends  []int
@@ -61,7 +61,7 @@ func (t *Texts) Append(text []byte) {
 	t.ends = append(t.ends, len(t.bytes))
 }
 
-// At returns text i, which shares the memory of t.
+// At returns the text with the index i. The text shares the memory of t.
 func (t *Texts) At(i int) []byte {
 	start := 0
 	if i > 0 {
@@ -75,14 +75,14 @@ func (t *Texts) reset() { t.bytes, t.ends = t.bytes[:0], t.ends[:0] }
 // Rows returns the number of valid rows.
 func (b *Block) Rows() int { return len(b.IDs) + len(b.Images) }
 
-// Reset empties the block but keeps its memory for reuse. The caller owns the bad rows.
+// Reset empties the block but keeps its memory for reuse. The caller owns the bad rows, which Reset does not overwrite.
 func (b *Block) Reset() {
 	b.IDs, b.Images, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Images[:0], b.Codes[:0], nil, 0
 	b.Lines, b.Multiline, b.Rests = 1, Multiline{}, b.Rests[:0]
 	b.Texts.reset()
 }
 
-// Add parses the fields of one row and keeps no reference to them. segment is used only for tables.
+// Add parses the fields of one row and keeps no reference to the fields. Add uses segment only for tables.
 func (b *Block) Add(row int64, id, segment []byte) {
 	if b.parser != nil {
 		b.addImage(row, id, segment)
@@ -107,7 +107,7 @@ func (b *Block) Add(row int64, id, segment []byte) {
 	b.IDs = append(b.IDs, v)
 }
 
-// Reject counts a bad row.
+// Reject counts a bad row, and keeps it with its reason if there is space.
 func (b *Block) Reject(row int64, value []byte, reason string) {
 	b.BadLines += b.Lines
 	if len(b.Bad) >= b.keep {

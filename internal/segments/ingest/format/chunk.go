@@ -15,12 +15,12 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The package converts two kinds of columns before the library reads them:
-//   - LZ4_RAW is decompressed here, because the library may return wrong data without an error
+// Package format rewrites two kinds of columns before the Parquet library reads them:
+//   - LZ4_RAW columns are decompressed, because the library may return wrong data without an error
 //     (https://github.com/parquet-go/parquet-go/issues/608).
-//   - Delta-encoded 32-bit integers are read as 64-bit integers. DuckDB stores the true differences,
-//     which have up to 33 bits; other writers store them modulo 2^32. As 64-bit integers, both have the
-//     right value in their lower half.
+//   - Delta-encoded 32-bit integers are read as 64-bit integers. DuckDB stores the true differences, which have up to
+//     33 bits; other writers store the differences modulo 2^32. As 64-bit integers, both forms have the right value in
+//     their lower half.
 
 // packedByDeltas reports whether all pages of a column chunk of 32-bit integers use delta encoding.
 func packedByDeltas(chunk *format.ColumnMetaData) bool {
@@ -31,21 +31,21 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// parquetFile is a Parquet file and the columns that are read.
+// parquetFile is a Parquet file with the columns that the parser reads.
 type parquetFile struct {
 	from   io.ReaderAt
 	opened *parquet.File
 	leaves []*parquet.Column
 }
 
-// rowGroup is a row group in a form that the library reads correctly.
+// rowGroup is a Parquet row group in a form that the Parquet library reads correctly.
 type rowGroup struct {
 	parquet.RowGroup
 	leaves []*parquet.Column // the columns that are read
 	wide   []bool            // for each column: 32-bit integers are read as 64-bit integers
 }
 
-// group returns row group i.
+// group returns the row group with the index i.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}
@@ -74,7 +74,7 @@ func (f *parquetFile) group(i int) (*rowGroup, error) {
 	return g, nil
 }
 
-// leavesOf returns the leaf columns below a column by their index.
+// leavesOf returns the leaf columns below a Parquet column, by their index.
 func leavesOf(c *parquet.Column) []*parquet.Column {
 	if c.Leaf() {
 		return []*parquet.Column{c}
@@ -86,7 +86,7 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// rewrite returns a new Parquet file with only one row group and only the columns that are read.
+// rewrite returns a new Parquet file with only one row group, and only the columns that the parser reads.
 func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	footer := *f.opened.Metadata()
 	footer.Schema = slices.Clone(footer.Schema)
@@ -138,8 +138,8 @@ func schemaIndex(root, wanted *parquet.Column) int {
 
 var errPages = errors.New("file is damaged: its pages are at other positions than the footer says")
 
-// appendChunk appends the pages of a column chunk to content, with LZ4_RAW pages decompressed. It
-// updates the chunk's description accordingly.
+// appendChunk appends the pages of a column chunk to content, and decompresses LZ4_RAW pages. appendChunk updates the
+// metadata of the chunk accordingly.
 func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.ColumnMetaData) ([]byte, error) {
 	start := chunk.DataPageOffset
 	if d := chunk.DictionaryPageOffset; d > 0 && d < start {
@@ -179,13 +179,13 @@ func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.Col
 	return content, nil
 }
 
-// rawPage is a page in its stored form.
+// rawPage is a Parquet page in its stored form.
 type rawPage struct {
 	header format.PageHeader
 	body   []byte
 }
 
-// onePage parses the first of the pages and returns the number of bytes that it occupies.
+// onePage parses the first of the pages and returns the page and its size in bytes.
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// userName matches usual names of a column with user ids, in any spelling: user_id, customer-id,
-// MEMBERID, uid, subscriber. idName also matches the names of other ids: order_id, sessionId. Words
-// with a similar ending, such as paid, match neither.
+// userName matches usual names of a column with user ids, in any spelling: user_id, customer-id, MEMBERID, uid,
+// subscriber. The expression idName also matches the names of columns with other ids, such as order_id and sessionId.
+// Words with a similar ending, such as paid, match neither.
 var (
 	userName = regexp.MustCompile(
 		`^(?i:[ _.-]*(u?[ _.-]*id|(user|member|customer|account|client|subscriber|person|profile|contact|recipient)([ _.-]*id)?))$`)
 	idName = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
 )
 
-// namesID reports whether a name is the usual name of an id column, for users or for anything else. A
-// sentence, such as "ERROR: there is no column user_id", is not a name.
+// namesID reports whether a name is a usual name of an id column, for user ids or for other ids. A sentence, such as
+// "ERROR: there is no column user_id", is not a name.
 func namesID(name string) bool {
 	return idName.MatchString(name) && strings.Count(name, " ") < 3 && !strings.ContainsAny(name, ":;,'\"()<>")
 }
 
-// userColumn returns the index of the column whose name looks like user ids, or -1 if no name looks like an id. If only
-// names of other ids match, the result is an error, because order numbers look like user ids.
+// userColumn returns the index of the column whose name is usual for user ids, or -1 if no name looks like an id. If
+// only names for other ids match, userColumn returns an error, because order numbers look like user ids.
 func userColumn(names []string) (int, error) {
 	found := -1
 	var others []string

@@ -26,8 +26,8 @@ type delimited struct {
 	layout *layout
 }
 
-// OpenDelimited decides how to read a file from its first row. head is the beginning of the file and
-// must contain the first row, which is not empty.
+// OpenDelimited examines the first row of a file and decides how to read the file. head is the beginning of the file
+// and must contain the first row, which must not be empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -58,8 +58,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// takeHeader records the header. A header with faulty quotes, or one that encloses rows, is an error,
-// because it would hide these rows.
+// takeHeader records the header. A header with faulty quotes, or a header that encloses rows, is an error, because
+// these rows would be lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")
@@ -88,8 +88,8 @@ func (f *delimited) Syntax() Syntax {
 	}
 }
 
-// firstRow splits the first row of a file into fields without their quotes. A text has one field per
-// line. The caller uses the fault only for a header; a row of data is checked later like all rows.
+// firstRow splits the first row of a file into fields without their quotes. A text has one field per line. The caller
+// uses the fault only for a header, because the parser later checks a row of data like all other rows.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
 	if !text {

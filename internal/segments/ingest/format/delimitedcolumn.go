@@ -39,14 +39,14 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	return named
 }
 
-// isName reports whether a column is requested by name, instead of by number or not at all.
+// isName reports whether the user requested a column by name, and not by number or not at all.
 func isName(column string) bool {
 	_, err := strconv.Atoi(column)
 	return column != "" && err != nil
 }
 
-// findColumn returns the index of the column that is requested by name or number. Without a request it
-// returns the column with the usual name, or else the one that likely chooses.
+// findColumn returns the index of the column that the user requested by name or number. Without a request, findColumn
+// returns the column with the usual name, or else the column that the function likely chooses.
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -69,8 +69,8 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	return likely(first, header)
 }
 
-// likelyID returns the column whose name looks like user ids, or the first column. If ids are texts, any word could be
-// an id. The first column must then be the only one, and the options must say whether there is a header.
+// likelyID returns the column whose name is usual for user ids, or the first column. If ids are texts, any word could
+// be an id. In this case, the file must have only one column, and the options must say whether the file has a header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -87,8 +87,8 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that chooses the only column that is not the id column. With several such columns it
-// returns an error, because guessing a date column would create one set per day.
+// otherThan returns a function that chooses the only column beside the id column. If there are several such columns,
+// the function returns an error, because guessing a date column would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {
@@ -131,7 +131,7 @@ type layout struct {
 	scheme  *ids.Scheme // nil: ids are dense
 }
 
-// isID reports whether a field holds an id.
+// isID reports whether a field holds a valid id.
 func (l *layout) isID(field []byte) bool {
 	if l.scheme == nil {
 		_, ok := parseID(field)
@@ -141,7 +141,7 @@ func (l *layout) isID(field []byte) bool {
 	return err == nil
 }
 
-// layout finds the columns from the first row.
+// layout finds the id column and the name column from the first row.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
 		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")

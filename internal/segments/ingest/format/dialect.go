@@ -4,16 +4,16 @@ import (
 	"bytes"
 )
 
-// dialect holds the special characters of a delimited file. The value 0 disables a special character;
-// a NUL byte in a file is ordinary data.
+// dialect holds the special characters of a delimited file. The value 0 disables a special character; a NUL byte in a
+// file is always ordinary data.
 type dialect struct {
 	delimiter byte
 	quote     byte // encloses a field that begins with it; doubled inside the field it is an ordinary quote
 	escape    byte // makes the following byte ordinary, even a line break
 }
 
-// wholeRows returns the length of the complete rows at the start of block. A quoted or escaped line
-// break does not end a row.
+// wholeRows returns the length of the complete rows at the start of block. A quoted or escaped line break does not end
+// a row.
 func (d *dialect) wholeRows(block []byte) int {
 	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
 		return d.wholeUnquoted(block)
@@ -28,7 +28,8 @@ func (d *dialect) wholeRows(block []byte) int {
 	}
 }
 
-// wholeUnquoted searches backwards for a line break that is not escaped.
+// wholeUnquoted returns the length of the complete rows in a block without quotes. It searches backwards for a line
+// break that is not escaped.
 func (d *dialect) wholeUnquoted(block []byte) int {
 	for {
 		end := wholeLines(block)
@@ -39,7 +40,7 @@ func (d *dialect) wholeUnquoted(block []byte) int {
 	}
 }
 
-// endsEscaped reports whether text ends in an odd number of escapes, so that the next byte is escaped.
+// endsEscaped reports whether text ends in an odd number of escape characters, so that the next byte is escaped.
 func (d *dialect) endsEscaped(text []byte) bool {
 	if d.escape == 0 {
 		return false
@@ -51,7 +52,7 @@ func (d *dialect) endsEscaped(text []byte) bool {
 	return (len(text)-n)%2 == 1
 }
 
-// rowEnd returns the index after the row that starts at i, or -1 if the row is incomplete.
+// rowEnd returns the index after the row that starts at index i, or -1 if the row is incomplete.
 func (d *dialect) rowEnd(b []byte, i int) int {
 	for {
 		if d.quote != 0 && i < len(b) && b[i] == d.quote {
@@ -69,8 +70,7 @@ func (d *dialect) rowEnd(b []byte, i int) int {
 	}
 }
 
-// fieldEnd returns the index of the delimiter or line break that ends the text at i, or len(b) if
-// there is none.
+// fieldEnd returns the index of the delimiter or line break that ends the field at index i, or len(b) if there is none.
 func (d *dialect) fieldEnd(b []byte, i int) int {
 	delimiter, escape := d.delimiter, d.escape
 	for ; i < len(b); i++ {
@@ -85,7 +85,7 @@ func (d *dialect) fieldEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteEnd returns the index after the quote that closes the quote at i, or -1 if there is none.
+// quoteEnd returns the index after the quote that closes the quote at index i, or -1 if there is none.
 func (d *dialect) quoteEnd(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if d.escape == 0 {
@@ -108,9 +108,9 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b, which is not empty, and sets values to its fields at the given indexes. row
-// returns the number of fields, whether all quotes are valid, the size of the row with its line break, and the row
-// without it.
+// row parses the row at the beginning of b, which must not be empty, and sets values to the fields at the indexes in
+// places. row returns the number of fields, and whether all quotes are valid. row also returns the size of the row with
+// its line break, and the row without the line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -142,9 +142,9 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	return fields, inOrder
 }
 
-// field parses the field at i. It returns the value without quotes, whether the quotes are valid, and
-// the index of the delimiter or line break after the field, or len(b) at the end. An unclosed quote
-// extends to the end of b.
+// field parses the field at index i. It returns the value without quotes, and whether the quotes are valid. The result
+// end is the index of the delimiter or line break after the field, or len(b) if there is none. A quote that is never
+// closed extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)
@@ -166,7 +166,7 @@ func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	return value, true, end
 }
 
-// beforeReturn returns end, or the index before it if the row ends there with a carriage return.
+// beforeReturn returns the index of the carriage return before end if the row ends there with one, and otherwise end.
 func beforeReturn(b []byte, i, end int) int {
 	if end > i && b[end-1] == '\r' && (end == len(b) || b[end] == '\n') {
 		return end - 1
@@ -190,7 +190,7 @@ func (d *dialect) allEscaped(field []byte) bool {
 	return true
 }
 
-// isNull reports whether a field is \N, the notation for null in files with escapes.
+// isNull reports whether a field is \N, which means null in files with escapes.
 func (d *dialect) isNull(field []byte) bool {
 	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
 }

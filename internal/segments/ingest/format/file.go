@@ -17,13 +17,13 @@ import (
 	"capper/internal/objects"
 )
 
-// Opener opens files in their stored form.
+// Opener opens files in their stored form, before decompression.
 type Opener interface {
 	// Open returns the bytes of a file and its announced length, or -1 if the length is unknown.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 
-// Stdin is the name that means standard input.
+// Stdin is the file name that stands for standard input.
 const Stdin = "-"
 
 // StandardInput is an Opener that returns its reader for every name.
@@ -37,8 +37,7 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 // HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is called with the number of newly read bytes and the number of bytes by which the total
-// grows.
+// Progress is called with the number of newly read bytes, and with the number of bytes by which the total grows.
 type Progress func(read, total int64)
 
 // File is an open, decompressed file. Only one goroutine may use a File.
@@ -49,8 +48,8 @@ type File struct {
 	closers []func() error
 }
 
-// Open opens a file and decompresses gzip and zstd, which it recognises by their first bytes. progress
-// may be nil; the goroutine that reads the file calls it.
+// Open opens a file and decompresses gzip and zstd, which Open recognises by their first bytes. progress may be nil;
+// the goroutine that reads the file calls it.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {
@@ -75,7 +74,7 @@ func (f *File) ChangedAt() *time.Time {
 	return nil
 }
 
-// unpack sets the reader of the decompressed content.
+// unpack sets the reader of the decompressed content of a file.
 func (f *File) unpack(raw *bufio.Reader, name string) error {
 	head, err := raw.Peek(4)
 	if err != nil && err != io.EOF {
@@ -111,15 +110,14 @@ func (f *File) unpack(raw *bufio.Reader, name string) error {
 	return nil
 }
 
-// isZstd reports whether the bytes begin with a zstd frame, or with the skippable frame with which
-// some writers begin.
+// isZstd reports whether the bytes begin with a zstd frame, or with the skippable frame that some programs write first.
 func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
 		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// Head returns up to n bytes of the unread content without consuming them, fewer if the file is
-// shorter, and at most HeadBytes.
+// Head returns up to n bytes of the unread content without consuming them, and at most HeadBytes. Head returns fewer
+// bytes if the file is shorter.
 func (f *File) Head(n int) ([]byte, error) {
 	head, err := f.Peek(n)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
@@ -128,7 +126,7 @@ func (f *File) Head(n int) ([]byte, error) {
 	return head, nil
 }
 
-// Close closes the file and everything that was opened for it.
+// Close closes the file, its decoder and its temporary copy.
 func (f *File) Close() error {
 	var faults []error
 	for i := len(f.closers) - 1; i >= 0; i-- {
@@ -151,7 +149,8 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// spooling distinguishes faults of writing a copy, such as a full disk, from faults of its source.
+// spooling marks errors of writing a temporary copy, such as a full disk, as storage errors, to distinguish them from
+// errors of the copied file.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -179,8 +178,7 @@ func (f *File) SkipBOM() error {
 	return nil
 }
 
-// CheckLength checks that a local file, which was read at several positions, still has its original
-// length.
+// CheckLength returns an error if a local file, which was read at several positions, no longer has its original length.
 func (f *File) CheckLength() error {
 	local, ok := f.stored.body.(*os.File)
 	if !ok || f.stored.size < 0 {
@@ -193,8 +191,8 @@ func (f *File) CheckLength() error {
 	return err
 }
 
-// WithoutPacking returns a lower-case name without the extension of its compression, and the
-// compression that the extension means, if any.
+// WithoutPacking returns a file name in lower case without the extension of its compression, and the compression that
+// the extension names, if any.
 func WithoutPacking(name string) (plain, packing string) {
 	name = strings.ToLower(name)
 	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {

@@ -1,9 +1,9 @@
 package format
 
-// readFlat parses a JSON object in the simple form that most exporters write: strings without escapes,
-// plain whole numbers, true, false, null, and nothing nested. readFlat finds the wanted members in one pass,
-// in 0.09 µs for a row of 45 bytes. readFlat returns false for everything else, including invalid JSON and
-// repeated names, which readAny handles.
+// readFlat parses a JSON object in the simple form that most exporters write: strings without escapes, plain whole
+// numbers, true, false, null, and nothing nested. readFlat finds the wanted members in one pass, in 0.09 µs for a row
+// of 45 bytes. For everything else, including invalid JSON and repeated names, readFlat returns false, and the caller
+// uses readAny.
 func (o *object) readFlat(row []byte) bool {
 	if len(row) == 0 || row[0] != '{' {
 		return false
@@ -53,8 +53,7 @@ func flatSpace(row []byte, i int) int {
 	return i
 }
 
-// flatString returns the index after the string that starts at i, or -1 if there is none or it has
-// escapes.
+// flatString returns the index after the string that starts at index i, or -1 if there is no string or it has escapes.
 func flatString(row []byte, i int) int {
 	if i >= len(row) || row[i] != '"' {
 		return -1
@@ -70,8 +69,7 @@ func flatString(row []byte, i int) int {
 	return -1
 }
 
-// flatValue returns the index after the value that starts at i, or -1 if the value is not one of the
-// simple ones.
+// flatValue returns the index after the value that starts at index i, or -1 if readFlat does not support the value.
 func flatValue(row []byte, i int) int {
 	if i >= len(row) {
 		return -1

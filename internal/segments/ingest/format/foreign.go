@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// foreign lists the kinds of binary files, and the bytes with which they begin. A kind that package ingest reads is
-// among them too: its text then says how to request the format.
+// foreign lists kinds of binary files with the bytes at their beginning. The list also has kinds that package ingest
+// reads; their texts say how to request the format.
 var foreign = []struct {
 	magic  string
 	binary bool // the first bytes are letters, so binary data must follow
@@ -42,12 +42,11 @@ var foreign = []struct {
 	{"PARE", true, "an encrypted Parquet file"},
 }
 
-// markup matches the beginning of HTML and XML documents, for example the error page of a proxy or a
-// store.
+// markup matches the beginning of HTML and XML documents, for example the error page of a proxy or an object store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The reader of the
-// file expects the kind whose files begin with magic; an empty magic means none.
+// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. magic has the first
+// bytes that the file is expected to have; an empty magic means no expectation.
 func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
 		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {

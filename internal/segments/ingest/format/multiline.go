@@ -2,8 +2,8 @@ package format
 
 import "fmt"
 
-// Multiline describes rows that span several lines, because of a quoted field or an escaped line break. A few short
-// rows of this kind are usually addresses. A long one usually comes from a missing quote and contains other rows.
+// Multiline describes rows that span several lines, because of a quoted field or an escaped line break. Short rows of
+// this kind are usually addresses. A long row usually comes from a missing quote and contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows
@@ -11,13 +11,13 @@ type Multiline struct {
 	At      int64 `json:"longest_row"`   // line where the longest row begins
 }
 
-// Note counts one row.
+// Note counts one row of several lines.
 func (m *Multiline) Note(row, lines int64) {
 	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// Add merges the counts from another part of the file. Among rows of equal length, the first one is
-// reported, in whichever order the blocks arrive.
+// Add merges the counts from another block of the file. Among the longest rows of equal length, Add keeps the first
+// one, in whichever order the blocks arrive.
 func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines

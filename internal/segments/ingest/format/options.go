@@ -10,7 +10,7 @@ import (
 // Kind is the kind of a delimited file.
 type Kind int
 
-// The kinds of delimited files. A text has one id per line.
+// These are the kinds of delimited files. A text has one id per line.
 const (
 	Text Kind = iota
 	CSV
@@ -20,16 +20,17 @@ const (
 // Header says whether the first row of a CSV, TSV or text file names the columns.
 type Header string
 
-// headerAuto treats the first row as a header in two cases: a column is requested by name, or the row
-// has no number and has the name of an id, such as user_id, customerId or order_id. If the id column
-// is requested by number, that name must be in this column.
+// headerAuto treats the first row as a header in two cases. In the first case, the user requests a column by name. In
+// the second case, the row has no number and contains a usual name of an id column, such as user_id, customerId or
+// order_id. If the user requests the id column by number, this column must have such a name.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// DelimitedOptions says how to read a delimited file. The zero value means a text without a header.
+// DelimitedOptions says how to read a delimited file. The zero value stands for a text, and the parser detects a
+// header.
 type DelimitedOptions struct {
 	Kind   Kind
 	Header Header
@@ -46,8 +47,8 @@ type DelimitedOptions struct {
 	Scheme *ids.Scheme
 }
 
-// dialect returns the requested special characters, or else those of the kind. TSV has no quotes,
-// because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write it with backslashes.
+// dialect returns the special characters that the user requested, or else the special characters of the kind of file.
+// TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write TSV with backslashes.
 func (o *DelimitedOptions) dialect() (dialect, error) {
 	d := dialect{delimiter: ',', quote: '"'}
 	if o.Kind == TSV {
@@ -69,8 +70,8 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	return d, nil
 }
 
-// Mark is a special character of a delimited file, such as the quote. The zero value leaves the choice
-// to the format.
+// Mark is a special character of a delimited file, such as the quote. The zero value stands for the default character
+// of the format.
 type Mark struct {
 	said bool
 	char byte // 0: none

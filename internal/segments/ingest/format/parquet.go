@@ -13,14 +13,14 @@ import (
 	"capper/internal/ids"
 )
 
-// Parquet is a Parquet file of ids whose footer has been checked. It is safe for concurrent use.
+// Parquet is a Parquet file of ids whose footer has been checked. A Parquet is safe for concurrent use.
 type Parquet struct {
 	parquetFile // the columns are that of the ids and, in a table, that of the names
 	as          idType
 	kind        ids.Kind
 }
 
-// openParquet reads the footer of a file of size bytes.
+// openParquet reads the footer of a file; size is the length of the file in bytes.
 func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
@@ -29,8 +29,9 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	return opened, nil
 }
 
-// OpenParquet reads the footer of a file of size bytes and finds the columns, which are names, or numbers
-// from 1. An empty column is detected. table means that every row also has the name of a segment or set.
+// OpenParquet reads the footer of a file and finds the columns; size is the length of the file in bytes. The arguments
+// id and segment are column names, or numbers from 1. OpenParquet detects a column whose argument is empty. table means
+// that every row also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -47,7 +48,7 @@ func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, k
 // Column returns the name of the id column.
 func (f *Parquet) Column() string { return strings.Join(f.leaves[0].Path(), ".") }
 
-// NameColumn returns the column of the names in a table, or "" if the file is not a table.
+// NameColumn returns the column of the segment or set names in a table, or "" if the file is not a table.
 func (f *Parquet) NameColumn() string {
 	if len(f.leaves) == 1 {
 		return ""
@@ -58,11 +59,11 @@ func (f *Parquet) NameColumn() string {
 // Groups returns the number of row groups.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
-// check checks the footer.
+// check checks the compression codecs and the row counts in the footer.
 func (f *parquetFile) check() error { return errors.Join(f.checkCodecs(), checkRowCounts(f.opened)) }
 
-// checkCodecs rejects ambiguous compression codecs: writers disagree about the format of LZ4, which
-// LZ4_RAW has replaced.
+// checkCodecs rejects ambiguous compression codecs: programs disagree about the format of LZ4, which LZ4_RAW has
+// replaced.
 func (f *parquetFile) checkCodecs() error {
 	for _, group := range f.opened.Metadata().RowGroups {
 		for _, column := range f.leaves {
@@ -81,22 +82,22 @@ func (f *parquetFile) checkCodecs() error {
 // blockRows is the maximum number of rows in a block.
 const blockRows = 1 << 16
 
-// These values mean a row without a usable segment.
+// These values stand for a row without a usable segment name.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already
 )
 
-// damaged converts a panic of the library, which a damaged file can cause, into an error.
+// damaged converts a panic of the Parquet library, which a damaged file can cause, into an error.
 func damaged(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("parquet: damaged: %v", fault)
 	}
 }
 
-// ReadGroup reads one row group into a block. Whenever the block is full, and at the end, it calls
-// full, which processes and empties the block. Several goroutines may read groups at once, each with
-// its own block.
+// ReadGroup reads one row group into a block. Whenever the block is full, and at the end, ReadGroup calls the function
+// full, which processes and empties the block. Several goroutines may read row groups concurrently, each with its own
+// block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, err := f.group(i)
@@ -140,7 +141,7 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 }
 
 // checkRowCounts compares the row counts in the footer: the counts of the file, of its row groups and of their columns.
-// ReadGroup later compares them with the actual rows of each group.
+// ReadGroup later compares these counts with the actual rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {
@@ -167,7 +168,7 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow adds value i of a page to the block; at is the index of its row in the row group.
+// takeRow adds the value with the index i of a page to the block; at is the index of the row in the row group.
 func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
@@ -197,7 +198,7 @@ func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) 
 	}
 }
 
-// eachPage calls do for each page of one of the columns that are read.
+// eachPage calls the function do for each page of one of the columns that the parser reads.
 func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Page) error) (err error) {
 	pages := g.ColumnChunks()[g.leaves[column].Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

@@ -24,7 +24,7 @@ const (
 	packed                 // 16 bytes, of a UUID
 )
 
-// find finds the columns that are read.
+// find finds the columns that the parser reads.
 func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	id, err := leaf(f.opened, idColumn, "user_id", userColumn)
 	if err != nil {
@@ -46,9 +46,8 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	return nil
 }
 
-// leaf finds a column by its name, by its path of names if it is nested, or by its number from 1. If
-// no column is requested, leaf returns the column with the usual name, or else the one that likely
-// chooses.
+// leaf finds a column by its name, by its path of names if it is nested, or by its number from 1. If the user requests
+// no column, leaf returns the column with the usual name, or else the column that the function likely chooses.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -71,8 +70,7 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 	return found, nil
 }
 
-// topLevel returns the index of the requested or detected column among the names, or -1 if no name
-// matches.
+// topLevel returns the index of the requested or detected column in the list of names, or -1 if no name matches.
 func topLevel(names []string, asked, usual string, likely func([]string) (int, error)) (int, error) {
 	if asked == "" {
 		i, err := named(names, usual)
@@ -97,8 +95,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// named returns the index of a name, or -1 if no name matches. It prefers an exact match to a match that differs in
-// upper and lower case. A name that occurs twice is an error.
+// named returns the index of a name in a list, or -1 if no name matches. named prefers an exact match to a match that
+// differs in upper and lower case. A name that occurs twice is an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -119,7 +117,7 @@ func named(names []string, name string) (int, error) {
 	return -1, nil
 }
 
-// nested finds a column by a path of names.
+// nested finds a nested column by a path of names.
 func nested(at *parquet.Column, names []string, path string) (*parquet.Column, error) {
 	for step := range strings.SplitSeq(path, ".") {
 		var inside []string
@@ -138,8 +136,7 @@ func nested(at *parquet.Column, names []string, path string) (*parquet.Column, e
 	return at, nil
 }
 
-// idTypeOf returns the storage type of the id column, and rejects every type whose stored values are
-// not whole numbers.
+// idTypeOf returns the storage type of the id column, and rejects every type whose stored values are not whole numbers.
 func idTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	if kind != ids.Dense {
 		return otherTypeOf(c, kind)
@@ -159,7 +156,7 @@ func idTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 			"or strings of digits", c.Name(), c.Type())
 }
 
-// otherTypeOf does the same as idTypeOf, for ids that are not dense.
+// otherTypeOf works like idTypeOf, for ids that are not dense.
 func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	var as idType
 	ok := false
@@ -191,7 +188,8 @@ func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	return 0, fmt.Errorf("column %q has type %s, but ids of the kind %s must be %s", c.Name(), c.Type(), kind, wanted)
 }
 
-// isUUIDType reports whether a column of 16 bytes holds UUIDs: its declared type is UUID, or it has none.
+// isUUIDType reports whether a column of 16 bytes holds UUIDs: the declared type of the column is UUID, or the column
+// has no declared type.
 func isUUIDType(t parquet.Type) bool {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		_, ok := logical.Value.(*format.UUIDType)
@@ -226,8 +224,8 @@ func integerType(t parquet.Type) (idType, bool) {
 	return 0, false
 }
 
-// bytesType returns the type of a column of bytes. Bytes without a declared type are strings, because
-// old writers produce them.
+// bytesType returns the storage type of a column of bytes. Bytes without a declared type are strings, because old
+// programs write strings in this way.
 func bytesType(t parquet.Type) (idType, bool) {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		switch d := logical.Value.(type) {

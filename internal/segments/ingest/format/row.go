@@ -14,7 +14,7 @@ import (
 	"capper/internal/ids"
 )
 
-// SendRow is one send that was made elsewhere.
+// SendRow is one send that another system made.
 type SendRow struct {
 	User      capping.UserID
 	ID        string // canonical id of the user; "" for dense ids, which are the users
@@ -40,7 +40,7 @@ func (e *RowError) Unwrap() error { return e.Err }
 // maxName is the maximum length of a message id in bytes, which is the service's limit.
 const maxName = 128
 
-// The accepted layouts of times; each may have a fraction of a second.
+// These are the accepted layouts of times; each layout may have a fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
 		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
@@ -49,11 +49,11 @@ var (
 
 var errZone = errors.New("has no offset from UTC: set its time zone with --timezone")
 
-// earliest is the earliest valid time of a send. An earlier time is usually a date written as a
-// number, a count of days, or zero.
+// earliest is the earliest valid time of a send. An earlier time is usually a date in the form of a number, a count of
+// days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf parses a time into milliseconds since 1970. If zone is nil, the text must have an offset.
+// timeOf parses a time into milliseconds since 1970. If zone is nil, the text must have an offset from UTC.
 func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
@@ -95,10 +95,10 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 		Clip([]byte(text)))
 }
 
-// latestAt returns the latest instant, in milliseconds since 1970, at which clocks of the zone showed
-// a time. If clocks showed the time twice, the later instant is right, because the send then counts
-// for longer. found is false if clocks skipped the time. The search covers two days and assumes that
-// clocks change at most once within them and that no offset exceeds one day.
+// latestAt returns the latest instant, in milliseconds since 1970, at which clocks of the zone showed a time. If clocks
+// showed the time twice, latestAt returns the later instant, because limits then count the send for longer. found is
+// false if clocks skipped the time. The search covers two days and assumes that clocks change at most once within these
+// days, and that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()
@@ -110,9 +110,9 @@ func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	return latest, found
 }
 
-// epochOf parses seconds, which may have a fraction, or milliseconds since 1970. Eight digits are
-// rejected: as seconds they would be in the years 1970 to 1973, and they are more likely a date such
-// as 20261120. timeOf rejects other dates that look like numbers.
+// epochOf parses seconds since 1970, which may have a fraction, or milliseconds since 1970. epochOf rejects numbers of
+// eight digits, which as seconds would be in the years 1970 to 1973. Such a number is more likely a date such as
+// 20261120. timeOf rejects other dates that look like numbers.
 func epochOf(text string) (int64, bool) {
 	whole, fraction, broken := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)
@@ -162,7 +162,7 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 	return row, nil
 }
 
-// userOf writes the user of a field to a row. Blanks around an id are left out, except for the kind text.
+// userOf writes the user in a field to a row. userOf ignores blanks around an id, except for the kind text.
 func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	name, id := r.names[columnUser], bytes.TrimSpace(field)
 	if r.parser == nil {
@@ -194,8 +194,8 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	return nil
 }
 
-// namespaceOf returns the namespace of a row. An empty field means the namespace without a name, never
-// that of SendOptions.Namespace.
+// namespaceOf returns the namespace of a row. An empty field means the namespace without a name, and not the namespace
+// of SendOptions.Namespace.
 func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	if field == nil {
 		if r.Namespace == nil {

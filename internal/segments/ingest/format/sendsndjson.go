@@ -49,8 +49,8 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// missing returns an error if the namespace of some lines is unknown, or if no object has a column that
-// was requested by name, which may be misspelled.
+// missing returns an error if the namespace of some lines is unknown. It also returns an error if no object has a
+// column that the user requested by name, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
 		return fmt.Errorf("line %d must have a %s like other lines: the namespace of the send is unknown",
@@ -75,7 +75,7 @@ func (r *objectRows) note(name string) {
 	}
 }
 
-// row returns the fields of one line.
+// row returns the fields of one line with a JSON object.
 func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	if r.lacksColumn() {
 		_ = eachMember(line, r.note) // read reports its error
@@ -109,7 +109,7 @@ func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	return fields, err
 }
 
-// lacksColumn reports whether a requested column has not been found yet.
+// lacksColumn reports whether a column that the user requested has not occurred in any line yet.
 func (r *objectRows) lacksColumn() bool {
 	for i, asked := range r.asked {
 		if asked != "" && !r.found[i] {
@@ -119,8 +119,8 @@ func (r *objectRows) lacksColumn() bool {
 	return false
 }
 
-// textIn returns a string or a number as text. The text of null is empty, and that of a missing value is
-// nil. Each byte that is not UTF-8 becomes U+FFFD, as in encoding/json.
+// textIn returns a JSON string or number as text. The text of null is empty, and the text of a missing value is nil.
+// Each byte that is not valid UTF-8 becomes U+FFFD, as in encoding/json.
 func textIn(value []byte) ([]byte, error) {
 	switch {
 	case value == nil:

@@ -48,7 +48,7 @@ type parquetRows struct {
 	row     record
 }
 
-// find finds the columns that are read.
+// find finds the columns that the parser reads.
 func (r *parquetRows) find() error {
 	columns := r.opened.Root().Columns()
 	var names []string
@@ -138,7 +138,7 @@ func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
 	return fields
 }
 
-// textOf returns a value in the form that text formats use.
+// textOf returns a Parquet value in the form that text formats use.
 func textOf(value parquet.Value, as idType) []byte {
 	switch {
 	case as == unsigned && value.Kind() == parquet.Int32:
@@ -187,8 +187,7 @@ func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	return nil, nil
 }
 
-// timestampText returns a TIMESTAMP value as text, without an offset if the column is not adjusted to
-// UTC.
+// timestampText returns a TIMESTAMP value as text. The text has no offset if the column is not adjusted to UTC.
 func timestampText(value parquet.Value, stamp *format.TimestampType) []byte {
 	unit := stamp.Unit.Value.Duration()
 	per := int64(time.Second / unit)

@@ -23,7 +23,7 @@ type storedFile struct {
 	fault atomic.Pointer[error] // atomic, because a decoder reads ahead in its own goroutine
 }
 
-// bufferBytes returns a buffer size that holds the first row, or the whole of a small file.
+// bufferBytes returns a buffer size that is sufficient for the first row, or for the whole of a small file.
 func (s *storedFile) bufferBytes() int {
 	if s.size < 0 {
 		return HeadBytes
@@ -53,7 +53,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken returns why the file could not be read to its end, or nil.
+// broken returns the reason why the file could not be read to its end, or nil.
 func (s *storedFile) broken() error {
 	if fault := s.fault.Load(); fault != nil {
 		return *fault
@@ -61,13 +61,13 @@ func (s *storedFile) broken() error {
 	return nil
 }
 
-// lengthFault returns an error that says that the file's length has changed since it was opened.
+// lengthFault returns an error that reports a change of the file's length since the file was opened.
 func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
 }
 
-// decompressed is the content of a compressed file. A decoder may mistake a broken input for its end,
-// for example between two frames; this reader returns the fault instead.
+// decompressed reads the content of a compressed file. A decoder may mistake a broken input for the end of the file,
+// for example between two frames. In this case, decompressed returns the fault of the input instead.
 type decompressed struct {
 	packing string
 	from    io.Reader

@@ -4,32 +4,32 @@ import (
 	"bytes"
 )
 
-// maxLikeRows is the maximum number of lines within one row that may look like rows themselves. An
-// address may have one ("12, Rue X") and a note a few, but a stray quote encloses many.
+// maxLikeRows is the maximum number of lines within one row that may look like rows themselves. An address may have one
+// such line ("12, Rue X") and a note a few, but a stray quote encloses many.
 const maxLikeRows = 3
 
-// swallows reports whether more lines of a row look like rows than in an address or a note. In such a row a quote is
-// missing or superfluous, so the row encloses other rows.
+// swallows reports whether more than maxLikeRows lines of a row look like rows. In such a row, a quote is missing or
+// superfluous, so the row encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
 }
 
-// headerSwallows checks the header in the same way. Every line of a valid header is part of a column's
-// name, so a header swallows rows if most of its lines look like rows.
+// headerSwallows reports whether a header encloses rows. Every line of a valid header is part of a column's name, so
+// headerSwallows returns true if most lines of the header look like rows.
 func (l *layout) headerSwallows(row []byte) bool {
 	lines := l.enclosed(row)
 	return 2*l.likeRows(lines, l.columns) > len(lines)
 }
 
-// swallowsFirst checks the first row of a file with escapes. Later rows are checked by their number of
-// columns, but the first row determines that number.
+// swallowsFirst reports whether the first row of a file with escapes encloses other rows. The parser checks later rows
+// by their number of columns, but the first row determines this number.
 func (l *layout) swallowsFirst(row []byte) bool {
 	lines := bytes.Split(row, []byte{'\n'})
 	columns := bytes.Count(lines[0], []byte{l.delimiter}) + 1
 	return l.escape != 0 && 2*l.likeRows(lines[1:], columns) > len(lines)-1
 }
 
-// enclosed returns the lines of a row after the first one that might be separate rows.
+// enclosed returns the lines of a row, after the first line, that might be separate rows.
 func (l *layout) enclosed(row []byte) [][]byte {
 	lines := bytes.Split(row, []byte{'\n'})[1:]
 	if _, _, end := l.field(row, 0); bytes.IndexByte(row[:end], '\n') >= 0 {
@@ -38,7 +38,7 @@ func (l *layout) enclosed(row []byte) [][]byte {
 	return lines
 }
 
-// likeRows counts the lines that have the number of columns of a row, and a user id in the id column.
+// likeRows counts the lines that have the given number of columns and a user id in the id column.
 func (l *layout) likeRows(lines [][]byte, columns int) (count int) {
 	for _, line := range lines {
 		fields := bytes.Split(trimBreak(line), []byte{l.delimiter})

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Syntax says how to cut a text into blocks of complete rows and how to parse them.
+// Syntax says how to cut a text into blocks of complete rows, and how to parse the blocks.
 type Syntax struct {
 	// Whole returns the length of the complete rows at the start of text, or 0 if there is none.
 	Whole func(text []byte) int
@@ -23,8 +23,8 @@ type Syntax struct {
 	Complete func(line []byte) bool
 }
 
-// Ready returns the length of the part of a text that can be parsed before more text arrives. Blank
-// lines at the end wait for the next part, which shows whether more rows follow.
+// Ready returns the length of the beginning of a text that can be parsed before more text arrives. Blank lines at the
+// end are not included, because only the following text shows whether more rows follow.
 func (s *Syntax) Ready(text []byte) int {
 	end := s.Whole(text)
 	if s.Nulls {
@@ -37,7 +37,7 @@ func (s *Syntax) Ready(text []byte) int {
 	return len(trimmed) + bytes.IndexByte(text[len(trimmed):], '\n') + 1
 }
 
-// Rest returns the part of the last text that must be parsed.
+// Rest returns the rows of the last block of a text, without blank lines at the end that are not rows.
 func (s *Syntax) Rest(text []byte) []byte {
 	if s.Nulls {
 		return text
@@ -45,12 +45,12 @@ func (s *Syntax) Rest(text []byte) []byte {
 	return bytes.TrimRight(text, "\r\n")
 }
 
-// shortText is the length up to which a text may lack a final line break, like many hand-written files.
-// Longer texts are exports.
+// shortText is the length in bytes up to which a text may lack a final line break, like many hand-written files. Longer
+// texts are exports.
 const shortText = 16 << 10
 
-// MayBeTruncated reports whether a text of size bytes, of which end is the last block, lacks its end. A
-// long text without a final line break may be truncated unless Complete accepts its last line. A
+// MayBeTruncated reports whether the end of a text may be missing; size is the length of the text in bytes, and end is
+// its last block. A long text without a final line break may be truncated, unless Complete accepts its last line. A
 // truncated id could be the id of another user.
 func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	if LineIsClosed(end) || size <= shortText {
@@ -62,7 +62,7 @@ func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 // LineIsClosed reports whether a text ends in a line break or is empty.
 func LineIsClosed(text []byte) bool { return wholeLines(text) == len(text) }
 
-// Blocks cuts a text into blocks of complete rows. A row has at most HeadBytes bytes.
+// Blocks cuts a text into blocks of complete rows. A row must have at most HeadBytes bytes.
 type Blocks struct {
 	from   io.Reader
 	syntax Syntax
@@ -71,7 +71,7 @@ type Blocks struct {
 	size   int
 }
 
-// NewBlocks returns the blocks of a text whose first line has this number.
+// NewBlocks returns the blocks of a text; line is the number of the first line.
 func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 	return &Blocks{from: from, line: line, syntax: s}
 }
@@ -79,9 +79,9 @@ func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 // Size returns the number of bytes that have been read.
 func (b *Blocks) Size() int { return b.size }
 
-// Next reads the next block into buffer, which may grow, and returns the block and the number of its
-// first line. last is true for the last block, which may be empty. With an error of the source, line is
-// the line that cannot be read.
+// Next reads the next block into buffer, which may grow, and returns the block and the number of its first line. last
+// is true for the last block, which may be empty. After an error of the source, line is the number of the line that
+// cannot be read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
 	if err != nil {
@@ -102,16 +102,16 @@ func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err e
 	return block, line, last, nil
 }
 
-// longRow is the error for a row that exceeds HeadBytes, with the number of its first line.
+// longRow is the error for a row that exceeds HeadBytes; its value is the number of the row's first line.
 type longRow int64
 
-// Error returns the line and the limit.
+// Error returns a text with the line number and the limit.
 func (l longRow) Error() string {
 	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
 }
 
-// fill reads until block has HeadBytes bytes. last is true if the source returned its own io.EOF; any
-// other error means that bytes are missing.
+// fill reads from a source until block has HeadBytes bytes. last is true if the source returned io.EOF; after any other
+// error, bytes are missing.
 func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < HeadBytes {
 		if len(block) == cap(block) {

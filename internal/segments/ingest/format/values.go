@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
-// pageIDs holds the ids of a page, one per row. A value that is not a valid id is below 0 or above
-// maxID, and the method text returns its original form.
+// pageIDs holds the ids of a Parquet page, one per row. A value that is not a valid id is below 0 or above maxID; the
+// method text returns its original form.
 type pageIDs struct {
 	as      idType
 	values  []int64
@@ -47,7 +47,7 @@ func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	return ids, checkLength(n, page)
 }
 
-// storedIn returns the values of a page's dictionary or, if it has none, those of the page.
+// storedIn returns the values of a page's dictionary, or the values of the page if it has no dictionary.
 func storedIn(page parquet.Page) encoding.Values {
 	if dictionary := page.Dictionary(); dictionary != nil {
 		return dictionary.Page().Data()
@@ -55,7 +55,7 @@ func storedIn(page parquet.Page) encoding.Values {
 	return page.Data()
 }
 
-// take converts the stored values.
+// take converts the stored values of a column to ids.
 func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	switch p.as {
 	case signed, unsigned:
@@ -81,7 +81,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	}
 }
 
-// narrow keeps only the lower halves of 64-bit integers, see chunk.go.
+// narrow keeps only the lower halves of 64-bit integers; see chunk.go.
 func (p *pageIDs) narrow() {
 	for i, v := range p.values {
 		if p.values[i] = int64(uint32(v)); p.as == signed {
@@ -90,8 +90,8 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp returns the values of a page that storedIn and a conversion returned: the values themselves, or
-// the entries of the dictionary to which the page refers.
+// lookUp returns the values of a page. The argument stored holds the values of the page itself, or the dictionary
+// entries to which the page refers.
 func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	if page.Dictionary() == nil {
 		return stored, nil
@@ -109,8 +109,8 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	return found, nil
 }
 
-// spread moves the values of a page to their rows; a row that is null has the zero value. n is the
-// number of values including nulls.
+// spread moves the values of a page to their rows; a null row gets the zero value. n is the number of values including
+// nulls.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
@@ -122,7 +122,7 @@ func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows 
 	return rows, n + int(page.NumNulls())
 }
 
-// text returns value i as text.
+// text returns the value with the index i as text.
 func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
@@ -135,7 +135,7 @@ func (p *pageIDs) text(i int) []byte {
 	return strconv.AppendInt(nil, p.values[i], 10)
 }
 
-// decimalText returns a decimal in bytes, which is a number in two's complement, as text.
+// decimalText returns the text of a decimal number that is stored as bytes in two's complement.
 func decimalText(word []byte) []byte {
 	v := new(big.Int).SetBytes(word)
 	if len(word) > 0 && word[0] >= 0x80 {
@@ -144,8 +144,8 @@ func decimalText(word []byte) []byte {
 	return v.Append(nil, 10)
 }
 
-// bigEndian converts a number in two's complement; the result is -1 for every number that is not a
-// valid id.
+// bigEndian converts the bytes of a number in two's complement. The result is -1 for every number that is not a valid
+// id.
 func bigEndian(word []byte) int64 {
 	v := int64(0)
 	for i, b := range word {
@@ -175,7 +175,7 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// codes reads the column of names and returns a code, noSegment or badSegment for each row.
+// codes reads the column of segment or set names, and returns a code, noSegment or badSegment for each row.
 func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
 	codes := []int16{}
 	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
@@ -201,7 +201,7 @@ func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, 
 	return codes, err
 }
 
-// names returns the names in a page, one per row; nil stands for null.
+// names returns the segment or set names in a page, one per row; nil stands for null.
 func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	column := g.leaves[1]
 	stored := storedIn(page)
@@ -215,7 +215,7 @@ func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	return names, checkLength(n, page)
 }
 
-// byteStrings splits the stored strings; none of the results is nil.
+// byteStrings splits the stored bytes of a column into strings; none of the results is nil.
 func byteStrings(stored *encoding.Values, column *parquet.Column) [][]byte {
 	var list [][]byte
 	if column.Type().Kind() == parquet.FixedLenByteArray {
