@@ -10,14 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Narrowed holds the flags that restrict a command to some of an expression's users.
+// Narrowed holds the flags that restrict a command to some users of an audience expression.
 type Narrowed struct {
 	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
 	Salt       string  `placeholder:"TEXT" help:"Text that decides which users --sample selects; another text selects other users."`
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 
-// Audience returns the audience of the expression, with these restrictions.
+// Audience returns the audience of an expression, restricted by the flags.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New(
@@ -27,21 +27,21 @@ func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	switch {
 	case n.Sample == Percent{}:
 	case n.Sample.From == 0:
-		a.Sample = &api.Sample{Percent: n.Sample.To, Salt: n.Salt} // services before cells know it, too
+		a.Sample = &api.Sample{Percent: n.Sample.To, Salt: n.Salt} // older services know only this form
 	default:
 		a.Sample = &api.Sample{From: n.Sample.From, To: n.Sample.To, Salt: n.Salt}
 	}
 	return a, nil
 }
 
-// Given reports whether any of the flags was set.
+// Given reports whether at least one of the flags was set.
 func (n *Narrowed) Given() bool { return *n != Narrowed{} }
 
-// Percent is a share of users, such as 10% or 10, or a range of shares, such as 10%-20%. The zero value means that no
-// share was given.
+// Percent is a percentage of users, such as 10% or 10, or a range of percentages, such as 10%-20%. The zero value means
+// that the flag was not given.
 type Percent struct{ From, To float64 }
 
-// UnmarshalText parses a share above 0 % and at most 100 %, or two percentages in ascending order.
+// UnmarshalText parses a percentage above 0 and at most 100, or a range of two percentages in ascending order.
 func (p *Percent) UnmarshalText(text []byte) error {
 	first, last, isCell := strings.Cut(string(text), "-")
 	if !isCell {
@@ -66,14 +66,14 @@ func percentage(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// pointed is an error in an expression, with the position of the error.
+// pointed is an error in an audience expression, with its position in the expression.
 type pointed struct {
 	error
 	expression string
-	column     int // in characters, from 1
+	column     int // in characters, beginning with 1
 }
 
-// Error returns the message, the line of the expression, and a caret below the position.
+// Error returns the message, the faulty line of the expression, and a caret below the faulty position.
 func (p *pointed) Error() string {
 	before, behind := []rune(p.expression), []rune(nil)
 	at := min(p.column-1, len(before))
@@ -87,7 +87,7 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// Pointed adds the position in the expression to an error, if the service rejected the expression.
+// Pointed adds the position in the audience expression to err, if the service returned such a position.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -1,6 +1,6 @@
 package cli
 
-// AuditCommands are the commands `capper audit …`.
+// AuditCommands holds the commands `capper audit …`.
 type AuditCommands struct {
 	User    userCommand    `cmd:"" help:"List every recorded decision about a user, with the reason for the decision."`
 	Message messageCommand `cmd:"" help:"List the recorded calls for a message, and count the decisions about its users."`

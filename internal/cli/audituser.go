@@ -20,7 +20,7 @@ type userCommand struct {
 	JSON bool   `help:"Print one JSON object per line."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *userCommand) Help() string {
 	return "Lists every call that recorded or could have recorded a send to the user, every release, and every " +
 		"change " +
@@ -30,7 +30,7 @@ func (c *userCommand) Help() string {
 		"shown."
 }
 
-// Run prints the decisions for the user.
+// Run prints all recorded decisions about the user.
 func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {
@@ -89,7 +89,8 @@ func userRow(row *archive.Row, record *audit.Record, g *audit.Group) []any {
 		caller(row.Client, row.KeyID)}
 }
 
-// printRows prints a table with its header row, or the text nothing if the table has no other rows.
+// printRows prints a table whose first row is the header. If the table has no other rows, printRows prints the text
+// nothing.
 func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
 	if len(rows) == 1 {
 		_, err := fmt.Fprintln(on.Out, nothing)
@@ -98,7 +99,7 @@ func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// jsonLine prints one JSON object as a line of NDJSON.
+// jsonLine prints a value as one line of NDJSON (a JSON object per line).
 func jsonLine(on *terminal.Streams, v any) error {
 	e := json.NewEncoder(on.Out)
 	e.SetEscapeHTML(false)

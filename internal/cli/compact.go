@@ -18,7 +18,7 @@ type compactCommand struct {
 	JSON   bool   `help:"Print the result as JSON."`
 }
 
-// Validate rejects invalid durations.
+// Validate rejects a flag --keep of less than one day.
 func (c *compactCommand) Validate() error {
 	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
 		return errors.New("--keep: must be at least one day, such as 400d")
@@ -26,7 +26,7 @@ func (c *compactCommand) Validate() error {
 	return nil
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *compactCommand) Help() string {
 	return "Rewrites audit files that contain erased users. The command can run while services write and other " +
 		"programs read. If it is stopped, run it again."

@@ -9,55 +9,55 @@ import (
 	"capper/client"
 )
 
-// Copy copies lines byte by byte from a reader to a writer, at the pace that Take allows. Run may be called once.
+// Copy copies lines byte by byte from a reader to a writer, at the rate that Take allows. Callers may call Run once.
 //
-// With an Outlet, Copy writes the next lines when the reader of the output has taken the ones before, and counts the
-// lines that the reader has taken. Lines that the reader takes late are sends that need permits of that later time, so
-// Copy takes permits for them a second time.
+// With an Outlet, Copy writes lines only after the consumer of the output has read the previous lines. Copy then counts
+// only lines that the consumer has read. If the consumer reads a line after the time of its permit, Copy takes a second
+// permit for the line, because the send happens at the later time.
 type Copy struct {
 	From io.Reader
 	To   io.Writer
-	Skip int64 // lines at the beginning that are not copied
+	Skip int64 // number of lines at the beginning that are not copied
 	Take take
-	// Reached receives the number of copied lines, including the skipped ones.
+	// Copy calls Reached with the number of copied lines, including the skipped lines.
 	Reached func(lines int64)
-	Outlet  outlet // nil: written lines count as copied
+	Outlet  outlet // nil: a written line counts as copied
 
 	through atomic.Int64
 	unread  atomic.Int64
 	late    atomic.Int64
-	batch   int // with an Outlet: most lines of the next write, if more than 1
-	again   int // lines that need permits a second time
+	batch   int // with an Outlet: maximum number of lines in the next write, if above 1
+	again   int // number of lines that need a second permit
 }
 
-// take waits until lines may be copied, and returns their number, at most most, with the time until which they may be
-// copied.
+// take is a function that waits for permits to copy lines. It returns the number of permits, at most most, and the time
+// until which the caller may use them.
 type take = func(ctx context.Context, most int) (client.Start, error)
 
-// readError reports that the input cannot be read further or has a fault.
+// readError reports that Copy cannot read more of the input, or that the input is invalid.
 type readError struct{ error }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the error.
 func (e *readError) Unwrap() error { return e.error }
 
-// writeError reports that the output cannot be written further.
+// writeError reports that Copy cannot write more of the output.
 type writeError struct{ error }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the error.
 func (e *writeError) Unwrap() error { return e.error }
 
-// Lines returns the number of copied lines: the skipped lines, and the lines that were written completely. With an
-// Outlet, the reader has taken all of these lines.
+// Lines returns the number of copied lines, which is the sum of the skipped lines and the completely written lines.
+// With an Outlet, Lines counts only lines that the consumer of the output has read.
 func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
-// Unread returns the number of lines that were written and that the reader of the Outlet has not taken.
+// Unread returns the number of written lines that the consumer of the Outlet has not read yet.
 func (c *Copy) Unread() int64 { return c.unread.Load() }
 
-// Late returns the number of lines that the reader of the Outlet took after the time of their permits.
+// Late returns the number of lines that the consumer of the Outlet read after the time of their permits.
 func (c *Copy) Late() int64 { return c.late.Load() }
 
-// Run copies until the input ends and then returns nil. After a failure, Run returns the error of Take, a *readError
-// or a *writeError.
+// Run copies lines until the input ends, and then returns nil. If copying fails, Run returns an error of Take, a
+// *readError or a *writeError.
 func (c *Copy) Run(ctx context.Context) error {
 	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)
@@ -75,7 +75,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// some copies some lines of the block.
+// some copies some lines of a block.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)
@@ -91,7 +91,8 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 	return nil
 }
 
-// hand writes as many lines as the reader is expected to take in time, and waits until it has taken them.
+// hand writes the number of lines that the consumer will probably read in time, and waits until the consumer has read
+// them.
 func (c *Copy) hand(ctx context.Context, b *block) error {
 	for c.again > 0 {
 		start, err := c.Take(ctx, c.again)
@@ -124,11 +125,11 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 	return err
 }
 
-// pieceSize is the most bytes of one write. A pipe accepts a write of this size completely or not at all, so a hanging
-// write has written nothing.
+// pieceSize is the maximum number of bytes in one write. A pipe accepts a write of at most this size completely or not
+// at all, so a blocked write has written nothing.
 const pieceSize = 4096
 
-// piece returns how many of the first n lines of the block fit into one write.
+// piece returns the number of lines that fit into one write, at most the first n lines of the block.
 func piece(b *block, n int) int { return max(1, sort.SearchInts(b.ends[:n], b.start+pieceSize+1)) }
 
 // write writes the first n lines of the block.

@@ -1,15 +1,15 @@
-// Package cli implements the commands of capper that call a running service or read the audit. The commands about
-// whole stores are in package ops, below.
+// Package cli implements the commands of capper that call a running service or read the audit. Package ops contains the
+// commands about whole stores.
 //
-// The commands decide an audience in batches (Todo), collect the results (Results) and write them to files (Outputs).
-// All commands share the flags that name the service (Service), the audit location (Place) and the users of an
-// audience expression (Narrowed). The commands add advice to errors of the service.
+// The commands about audiences divide the users into batches (Todo), collect the decisions (Results) and write them to
+// files (Outputs). All commands share flags: for the service (Service), for the location of the audit (Place) and for
+// the users of an audience expression (Narrowed). The commands add advice to errors that the service returns.
 //
-// The command pace copies lines at the rate of a pacer (Copy). The command writes a whole line once the line's permit
-// is granted. It writes several lines together if their permits arrive together. The number of copied lines is known
-// at any time, even while a write or a read hangs.
+// The command `capper pace` copies lines at the rate of a pacer (Copy). The command writes a whole line after the
+// service has granted a permit for the line. If several permits arrive together, the command writes several lines
+// together. The command always knows the number of copied lines, even while a write or a read blocks.
 //
-// The audit commands show the decisions for a user or a message, export them as rows, verify and compact the audit,
-// and replay the decisions under other limits. The audit commands read the audit location; only a comparison with the
-// store calls the service.
+// The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
+// compact the audit. The command `capper whatif` replays the decisions under other limits. These commands read the
+// location of the audit. Only the comparison with the store calls the service.
 package cli

@@ -19,7 +19,7 @@ type exportCommand struct {
 	Out    string `placeholder:"FILE" help:"Output file, which appears only when the export is complete. Default: standard output."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *exportCommand) Help() string {
 	return "Columns: user_id, time, took_ms, kind (filter, release, set_change), message_id, namespace, " +
 		"channel, outcome, limit, set, exempt, client, key_id, generation, config_version, instance, sequence; " +
@@ -29,7 +29,7 @@ func (c *exportCommand) Help() string {
 		"image:<16 hexadecimal digits> for a user whom the generation does not name."
 }
 
-// Run writes the rows.
+// Run writes the rows of the export.
 func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Out == "" {
 		return c.write(ctx, on, on.Data())
@@ -40,7 +40,7 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
 }
 
-// rows returns the writer of the rows.
+// rows returns a writer for the rows, in the requested format.
 func (c *exportCommand) rows(ctx context.Context, ids audit.IDs, to io.Writer) (archive.Rows, error) {
 	if ids.Dense() {
 		rows, err := archive.NewWriter(c.Format, to)

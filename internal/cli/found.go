@@ -15,22 +15,23 @@ import (
 	"capper/internal/ids"
 )
 
-// foundIDs is a UserList of the users of an audience. It grows with each answer to a part of the audience. The users of
-// an answer follow each other in the list.
+// foundIDs is a UserList of the users of an audience expression. The list grows with each response to a call about a
+// part of the audience. The users of one response are consecutive in the list.
 type foundIDs struct {
 	scheme  *ids.Scheme
-	answers []answer // in the order of their arrival
+	answers []answer // in the order of arrival
 	users   int
 }
 
-// answer holds the users of an answer about a part of the audience. Their first position in the list is begin.
+// answer holds the users in the response about a part of the audience. The field begin is the position of the first of
+// these users in the list.
 type answer struct {
 	part, begin int
 	packed      []byte
-	texts       []string // of ids without a packed form
+	texts       []string // ids of the kind text
 }
 
-// len returns the number of users.
+// len returns the number of users in the response.
 func (a *answer) len(scheme *ids.Scheme) int {
 	if width := scheme.Width(); width > 0 {
 		return len(a.packed) / width
@@ -44,7 +45,7 @@ func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 // Len implements UserList.
 func (f *foundIDs) Len() int { return f.users }
 
-// at returns the answer with a position of the list, and the position in the answer.
+// at returns the response with the user at a position of the list, and the index of the user in the response.
 func (f *foundIDs) at(position int) (*answer, int) {
 	i := sort.Search(len(f.answers), func(i int) bool { return f.answers[i].begin > position }) - 1
 	return &f.answers[i], position - f.answers[i].begin
@@ -66,8 +67,8 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take adds the users of an answer about a part to the list, and replaces them in the answer by bitmaps of their
-// positions in the list.
+// take adds the users of the response r about a part of the audience to the list. In r, take replaces the users by
+// bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
 	var err error
@@ -93,7 +94,7 @@ func (l listed) compare(other listed) int {
 	return cmp.Or(cmp.Compare(l.image, other.image), bytes.Compare(l.id, other.id))
 }
 
-// takePacked takes an answer in packed ids.
+// takePacked adds the users of a response with packed ids to the list.
 func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	width, parser := f.scheme.Width(), f.scheme.NewParser()
 	imaged := func(id []byte) listed {
@@ -135,7 +136,7 @@ func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// takeTexts takes an answer in lists of ids.
+// takeTexts adds the users of a response with lists of ids to the list.
 func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	images := map[string]uint64{}
 	add := func(id string) (err error) {
@@ -165,7 +166,8 @@ func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// inOrder yields the positions in the order of the store: the parts of an audience follow each other there.
+// inOrder yields the positions of users in the order of the parts of the audience, which is the order of users in the
+// store.
 func (f *foundIDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		answers := slices.Clone(f.answers)

@@ -14,33 +14,34 @@ import (
 	"capper/internal/ids"
 )
 
-// UserList holds ids that are not dense, by positions from 0. An *ingest.UserList is one.
+// UserList is a list of user ids that are not dense. The first position is 0. The type *ingest.UserList implements
+// UserList.
 type UserList interface {
 	Scheme() *ids.Scheme
 	Len() int
-	AppendText(dst []byte, position int) []byte   // the canonical text of an id
-	AppendPacked(dst []byte, position int) []byte // the packed form of an id, of kinds that have one
+	AppendText(dst []byte, position int) []byte   // appends the canonical text of an id
+	AppendPacked(dst []byte, position int) []byte // appends the packed form of an id, for kinds with a packed form
 }
 
-// IDs is a list of ids that are not dense. A command knows the users by their positions in the list, so that sets of
-// them are bitmaps. Calls have the users in the order of the list, which is that of the store.
+// IDs is a list of user ids that are not dense. A command represents each user by its position in the list, so that a
+// bitmap can hold a set of users. The list and the calls have the order of users in the store.
 type IDs struct {
 	UserList
-	Batch    int // users of a call
-	Parallel int // calls at one time
+	Batch    int // maximum number of users in a call
+	Parallel int // number of simultaneous calls
 }
 
-// textBytes bounds the text ids of a call. A body may have 16 MiB.
+// textBytes is the maximum size in bytes of the text ids in a call. The request body of a call may have 16 MiB.
 const textBytes = 8 << 20
 
-// all returns all positions.
+// all returns a bitmap of all positions in the list.
 func (l *IDs) all() *roaring.Bitmap {
 	users := roaring.New()
 	users.AddRange(0, uint64(l.Len()))
 	return users
 }
 
-// write writes the ids at the positions, one a line.
+// write writes the ids at the given positions, one id per line.
 func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line []byte
@@ -53,7 +54,7 @@ func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// inOrder yields the positions in the order of the store.
+// inOrder yields the given positions in the order of users in the store.
 func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	if found, ok := l.UserList.(*foundIDs); ok {
 		return found.inOrder(users)
@@ -61,8 +62,8 @@ func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return roaring.Values(users)
 }
 
-// filter asks for the users at the positions. The function each gets the answers one after the other, with bitmaps of
-// positions in the list.
+// filter makes filter calls about the users at the given positions. The function each receives one response after
+// another, with bitmaps of positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
 	return l.call(ctx, users, func(ctx context.Context, positions []uint32) (int, func() error, error) {
@@ -77,8 +78,9 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 	})
 }
 
-// call makes calls about the users at the positions, several at one time. The function one makes a call about the first
-// n of the positions; done takes the answer, one after the other.
+// call makes several simultaneous calls about the users at the given positions. The function one makes a call about the
+// first n of its positions. It returns the function done, which processes the response; call never runs two of these
+// functions at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
@@ -108,7 +110,7 @@ func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	return calls.Wait()
 }
 
-// give sets the users of a call to the first ids of the positions, and returns their number.
+// give writes the ids at the first positions to a request, and returns the number of these positions.
 func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) (n int) {
 	if width := l.Scheme().Width(); width > 0 {
 		p := &client.Packed{Bytes: make([]byte, 0, width*len(positions)), Width: width}
@@ -121,13 +123,13 @@ func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) 
 	bytes := 0
 	for ; n < len(positions) && bytes < textBytes; n++ {
 		text := l.AppendText(nil, int(positions[n]))
-		bytes += 2*len(text) + 3 // quotes in a text need an escape
+		bytes += 2*len(text) + 3 // quotes in a text are escaped
 		*texts = append(*texts, string(text))
 	}
 	return n
 }
 
-// place replaces the users of an answer by bitmaps of positions in the list.
+// place replaces the users in a response by bitmaps of positions in the list.
 func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) {
 	if texts != nil {
 		placeTexts(r, texts, positions)
@@ -143,7 +145,7 @@ func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) 
 	}
 }
 
-// placeTexts sets the bitmaps of an answer with text ids.
+// placeTexts does the same as place for a response with text ids.
 func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	at := make(map[string]uint32, len(texts))
 	for i, text := range texts {
@@ -172,7 +174,8 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// among returns the positions in the list of positions in a call, whose users have the positions whole.
+// among converts positions in a request to positions in the list. The argument whole maps each position in the request
+// to the position in the list.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for each := positions.Iterator(); each.HasNext(); {
@@ -181,7 +184,7 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// Release releases the sends of all ids of the list. The function each gets the answers one after the other.
+// Release releases the sends of all users in the list. The function each receives one response after another.
 func (l *IDs) Release(ctx context.Context, api *client.Client, request client.ReleaseRequest,
 	each func(*client.ReleaseResult) error) error {
 	return l.call(ctx, l.all(), func(ctx context.Context, positions []uint32) (int, func() error, error) {

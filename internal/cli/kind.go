@@ -11,8 +11,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// Scheme returns the scheme of the service's ids. The ids of a service that does not describe its ids are dense: the
-// service is older, or the key must not read the kind.
+// Scheme returns the scheme of the service's user ids. Scheme assumes dense ids if the service does not tell its kind
+// of ids. Such a service is older, or the API key may not read the kind.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error
@@ -37,14 +37,14 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	return ids.New(kind, key), nil
 }
 
-// Users are the users that the arguments of a command name: dense ids, or canonical ids of another kind.
+// Users holds the users in the arguments of a command: dense ids, or canonical ids of another kind.
 type Users struct {
 	Dense []uint32
-	IDs   []string // nil: the ids are dense
+	IDs   []string // nil: dense ids
 }
 
-// ParseUsers returns the users of arguments. The error names the argument, its value and the rule, and has the exit
-// status of bad usage. The name is that of the argument.
+// ParseUsers parses the arguments of a command that name users. The error names the argument, its value and the rule,
+// and has the exit status for wrong usage. The parameter name is the name of the argument.
 func ParseUsers(scheme *ids.Scheme, name string, arguments []string) (users Users, err error) {
 	for _, argument := range arguments {
 		if scheme.Kind() == ids.Dense {

@@ -24,7 +24,7 @@ type messageCommand struct {
 	JSON      bool   `help:"Print the result as JSON."`
 }
 
-// Validate rejects numbers out of range.
+// Validate rejects a negative flag --calls.
 func (c *messageCommand) Validate() error {
 	if c.Calls < 0 {
 		return errors.New("--calls: must not be negative")
@@ -32,7 +32,7 @@ func (c *messageCommand) Validate() error {
 	return nil
 }
 
-// call is a call about the message, in the form of the report.
+// call describes a call about the message in the output.
 type call struct {
 	Time     string           `json:"time"`
 	TookMS   int64            `json:"took_ms"`
@@ -50,7 +50,7 @@ type call struct {
 	Sequence   uint64 `json:"sequence"`
 }
 
-// segmentTotals counts the decisions for the users of a segment.
+// segmentTotals counts the decisions about the users of a segment.
 type segmentTotals struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"` // including replayed
@@ -58,19 +58,19 @@ type segmentTotals struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// totals counts the decisions for a message.
+// totals counts the decisions about a message.
 type totals struct {
 	MessageID string                    `json:"message_id"`
 	Namespace string                    `json:"namespace,omitempty"`
 	Calls     int64                     `json:"calls"`
-	Users     int64                     `json:"users"` // counted once for each call
+	Users     int64                     `json:"users"` // a user counts once for each call
 	Outcomes  map[string]int64          `json:"outcomes"`
-	Denied    map[string]int64          `json:"denied"` // by limit or reason, with the set
+	Denied    map[string]int64          `json:"denied"` // by limit or reason, with the suppressing set
 	Segments  map[string]*segmentTotals `json:"segments"`
 	Latest    []call                    `json:"latest_calls"`
 }
 
-// Run prints the calls about the message and their totals.
+// Run prints the calls about the message, and the totals over all calls.
 func (c *messageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *totals) print(on *terminal.Streams) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// counts formats counts by name for one table cell.
+// counts formats named counts for one cell of a table.
 func counts(of map[string]int64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {

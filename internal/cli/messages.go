@@ -31,7 +31,7 @@ type MessagesCommand struct {
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
 
-// Validate rejects flags of the list if an id is given.
+// Validate rejects invalid combinations of flags, such as flags of the list together with a message id.
 func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
 		c.Sort != client.SortLastCall) {
@@ -50,7 +50,7 @@ func (c *MessagesCommand) Validate() error {
 	return nil
 }
 
-// Run prints the list of messages, or everything about one message.
+// Run prints the list of messages, or the counts of one message.
 func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	return sayMore(on, found)
 }
 
-// sayMore prints how to get the next page of a list.
+// sayMore prints how to list the next page of messages.
 func sayMore(on *terminal.Streams, found *api.Messages) error {
 	if found.Next != nil {
 		fmt.Fprintf(on.Err, "more messages exist: list them with --cursor %s\n", *found.Next)
@@ -149,7 +149,7 @@ func sayMore(on *terminal.Streams, found *api.Messages) error {
 	return nil
 }
 
-// sends formats a count of the message's sends for a table.
+// sends formats a number of the message's sends for a table.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -253,7 +253,7 @@ func calls(n int64) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// plain returns an id for the terminal. plain quotes ids with other characters than letters, digits and signs.
+// plain returns a message id for the terminal. It quotes an id that contains spaces or characters that need an escape.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted
@@ -261,7 +261,8 @@ func plain(id string) string {
 	return id
 }
 
-// when returns the times of the message's calls, or a text for a message whose sends were imported without any call.
+// when describes the times of the calls about a message. For a message with imported sends and without calls, when says
+// so.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

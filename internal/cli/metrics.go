@@ -9,7 +9,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// writeMetrics writes a report to a file in the text format of Prometheus.
+// writeMetrics writes the counts of a verification report to a file in the text format of Prometheus.
 func writeMetrics(path string, r *verify.Report, begun, ended time.Time) error {
 	return terminal.WriteFile(path, func(w io.Writer) error {
 		m := &metricsFile{to: w}
@@ -44,7 +44,7 @@ func writeMetrics(path string, r *verify.Report, begun, ended time.Time) error {
 	})
 }
 
-// metricsFile collects gauges in the text format of Prometheus.
+// metricsFile writes gauges in the text format of Prometheus.
 type metricsFile struct {
 	to   io.Writer
 	name string

@@ -9,20 +9,20 @@ import (
 	"capper/internal/capping"
 )
 
-// moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date, which means its
-// beginning in UTC. The zero value means that no time was given.
+// moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date. A date means the
+// beginning of the day in UTC. The zero value means that the flag was not given.
 type moment struct {
 	ago  time.Duration
 	at   time.Time
 	text string
 }
 
-// momentForms returns the layouts of times, the most exact one first.
+// momentForms returns the accepted layouts of times, beginning with the most exact layout.
 func momentForms() []string {
 	return []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 }
 
-// UnmarshalText parses a time.
+// UnmarshalText parses a moment.
 func (m *moment) UnmarshalText(text []byte) error {
 	m.text = string(text)
 	if ago, ok := parseAgo(m.text); ok {
@@ -39,7 +39,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 		m.text)
 }
 
-// parseAgo parses a duration that may also have days and weeks as units.
+// parseAgo parses a duration, which may also have the unit d (days) or w (weeks).
 func parseAgo(text string) (time.Duration, bool) {
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if digits, ok := strings.CutSuffix(text, unit); ok {
@@ -51,11 +51,11 @@ func parseAgo(text string) (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
-// Given reports whether a time was given.
+// Given reports whether the flag was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant returns the time as an instant; ages count back from now. Instant returns 0 for the zero value and for
-// times before all records.
+// Instant returns the moment as an instant. An age counts backwards from now. For the zero value, and for times before
+// all possible records, Instant returns 0.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():
@@ -66,13 +66,13 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 	return max(capping.InstantOf(m.at), 0)
 }
 
-// Span holds the flags for the time span of the records to read.
+// Span holds the flags for the period whose records a command reads.
 type Span struct {
 	Since moment `placeholder:"TIME" help:"Start of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: the earliest recorded call."`
 	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
 }
 
-// instants returns the start and the end of the span.
+// instants returns the beginning and the end of the period.
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {

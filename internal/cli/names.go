@@ -14,19 +14,21 @@ import (
 	"capper/internal/terminal"
 )
 
-// parseImage returns the user of a text that names an image, in lower or upper case.
+// parseImage parses a text such as image:5f1c0b7e22a94d31, with digits in lower or upper case, and returns the user
+// with this image.
 func parseImage(text string) (capping.UserID, bool) {
 	digits, found := strings.CutPrefix(text, ids.ImagePrefix)
 	image, ok := ids.ParseImage(strings.ToLower(digits))
 	return capping.UserID(image), found && ok
 }
 
-// Names holds the flag for the location whose key and ids convert ids to images, and back.
+// Names holds the flag for the location of the segments. The files in this location convert user ids to images, and
+// images to user ids.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, where the command finds the original user ids unless ids are dense. Default: segments.source in the file of --config."`
 }
 
-// open opens the location, or returns nil if no flag names one.
+// open opens the location of the segments. If no flag names a location, open returns nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {
@@ -42,8 +44,8 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	return at, nil
 }
 
-// user returns the user that an argument names, and the text for the user in the output. The argument is an id of the
-// kind in the audit, or image:<16 hexadecimal digits>.
+// user returns the user whom an argument of the command names, and the text for this user in the output. The argument
+// is a user id of the audit's kind, or image:<16 hexadecimal digits>.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID
@@ -77,7 +79,7 @@ func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument str
 	return capping.UserID(image), string(text), err
 }
 
-// misuseOf returns the error of an argument that names no user.
+// misuseOf returns the error for an argument that is not a user id, with the exit status for wrong usage.
 func misuseOf(err error) error {
 	if err == nil {
 		return nil
@@ -85,7 +87,7 @@ func misuseOf(err error) error {
 	return terminal.Misuse(fmt.Errorf("<user>: %w", err))
 }
 
-// keyOf reads the kind and the key of a segments' location. The result is nil for dense ids.
+// keyOf reads the kind of user ids and their key from the location of the segments. For dense ids, keyOf returns nil.
 func keyOf(ctx context.Context, at objects.Source) (*ids.Scheme, error) {
 	f, known, err := segments.ReadIDsFile(ctx, at)
 	if err != nil || !known {
@@ -94,7 +96,7 @@ func keyOf(ctx context.Context, at objects.Source) (*ids.Scheme, error) {
 	return f.Scheme(), nil
 }
 
-// sameIDs returns an error unless the scheme of a segments' location is that of the audit.
+// sameIDs returns an error unless the location of the segments and the audit have the same kind and key of user ids.
 func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 	have := audit.IDsOf(scheme)
 	if have == want {
@@ -103,7 +105,8 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 	return fmt.Errorf("%s has ids of the kind %s, but the audit has ids of the kind %s", at.Name(), have, want)
 }
 
-// names returns the texts for users of an archive whose ids are not dense. Without a location these are images.
+// names returns a function that converts the users of an audit to user ids, for ids that are not dense. Without a
+// location of segments, the function returns images instead of user ids.
 func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Name, error) {
 	at, err := n.open(ctx, p)
 	if err != nil || at == nil {
@@ -123,8 +126,8 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// late does the same as names, but reads the location only when it names the first user. If the location cannot be
-// read, late reports the error and names users by their images.
+// late does the same as names, but reads the location of the segments only when the first user is converted. If reading
+// the location fails, late prints a warning and converts users to images.
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name
 	return func(user capping.UserID) string {
@@ -139,7 +142,8 @@ func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want a
 	}
 }
 
-// liveIDs reads the dictionary and the way back of the live generation. 64-bit numbers need only the key.
+// liveIDs reads the data for converting images to ids from the live generation of the segments. For ids of the kind
+// uint64 it reads only the key.
 func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.Generation, error) {
 	if kind == ids.Uint64 {
 		scheme, err := keyOf(ctx, at)

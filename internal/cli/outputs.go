@@ -20,8 +20,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Outputs holds the flags for the files that a filter command writes. Each file is written atomically, except pipes
-// and standard output (-). A name that ends in .roaring gets a bitmap; every other file gets one id a line.
+// Outputs holds the flags for the files that a filter command writes. The command writes each file atomically, except
+// pipes and standard output (-). A file whose name ends in .roaring contains a bitmap. All other files contain one user
+// id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
 	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send an earlier run, or an earlier call of this run, had already recorded."`
@@ -33,11 +34,11 @@ type Outputs struct {
 // standard is the file name that stands for standard output.
 const standard = "-"
 
-// output is one file of users, with the flag that names it.
+// output is a file of users, with the flag that names the file.
 type output struct{ flag, file string }
 
-// files returns the files in the order in which they are written. The file of allowed users comes last, because its
-// existence says that the others are complete.
+// files returns the output files in the order of writing. The file of allowed users comes last, because its existence
+// shows that the other files are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
@@ -47,7 +48,7 @@ func (o *Outputs) files() (list []output) {
 	return list
 }
 
-// CheckKind returns an error for a file that cannot hold ids of the kind.
+// CheckKind returns an error if a file cannot contain user ids of the kind.
 func (o *Outputs) CheckKind(kind ids.Kind) error {
 	for _, f := range o.files() {
 		if kind != ids.Dense && strings.HasSuffix(f.file, ".roaring") {
@@ -58,7 +59,7 @@ func (o *Outputs) CheckKind(kind ids.Kind) error {
 	return nil
 }
 
-// ReportTo returns the writer for the report: standard error if users go to standard output.
+// ReportTo returns the writer for the report, which is standard error if users are written to standard output.
 func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
@@ -68,7 +69,7 @@ func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	return on.Out
 }
 
-// extension returns the extension of the files in directories.
+// extension returns the file name extension of the files in directories.
 func (o *Outputs) extension() string {
 	if strings.HasSuffix(o.Allowed, ".roaring") {
 		return ".roaring"
@@ -76,7 +77,8 @@ func (o *Outputs) extension() string {
 	return ".txt"
 }
 
-// Write writes the requested files. If one file fails, the file of allowed users is not written; the other files are.
+// Write writes the output files. If writing a file fails, Write still writes the other files, except the file of
+// allowed users.
 func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	var errs []error
 	if o.DeniedDir != "" {
@@ -105,15 +107,16 @@ func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	return errors.Join(errs...)
 }
 
-// WaveReport describes one wave in --json and in waves.json.
+// WaveReport describes a wave (denied users who may be retried in the same hour) in the output of --json and in
+// waves.json.
 type WaveReport struct {
 	From    time.Time `json:"from"`
 	ReadyAt time.Time `json:"ready_at"`
 	Users   uint64    `json:"users"`
-	File    string    `json:"file"` // name of the file in the directory
+	File    string    `json:"file"` // name of the wave's file in the directory
 }
 
-// Waves lists the waves from the earliest to the latest, with the names of their files.
+// Waves lists the waves in the order of time, with the names of their files.
 func (o *Outputs) Waves(r *Results) []WaveReport {
 	list := []WaveReport{}
 	for from, w := range r.waves {
@@ -124,10 +127,10 @@ func (o *Outputs) Waves(r *Results) []WaveReport {
 	return list
 }
 
-// waveName is the time layout for the name of a wave's file: its hour.
+// waveName is the time layout for the file name of a wave, which contains the hour of the wave.
 const waveName = "2006-01-02T15Z"
 
-// wavesFile is the name of the file with the time from which each wave may be asked for again.
+// wavesFile is the name of the file that lists for each wave the time from which its users may be retried.
 const wavesFile = "waves.json"
 
 func (o *Outputs) writeWaves(r *Results) error {
@@ -143,7 +146,7 @@ func (o *Outputs) writeWaves(r *Results) error {
 // content is a function that writes the contents of a file.
 type content func(to io.Writer) error
 
-// usersOf returns a content that writes users in the format that the file name selects.
+// usersOf returns a function that writes users in the format for the file name.
 func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	if r.IDs != nil {
 		return func(to io.Writer) error { return r.IDs.write(to, users) }
@@ -154,10 +157,11 @@ func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the name of the file that lists the results in a directory. Only files in this list are ever removed.
+// ownFiles is the name of the file that lists the files which the command has written to a directory. The command
+// removes only files in this list.
 const ownFiles = ".capper-filter"
 
-// writeDir writes the files to the directory and removes the files of an earlier run.
+// writeDir writes files to a directory, and removes the files that an earlier run wrote to the directory.
 func writeDir(dir string, files map[string]content) error {
 	for _, old := range ownedIn(dir) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -180,7 +184,7 @@ func writeDir(dir string, files map[string]content) error {
 	return nil
 }
 
-// ownedIn lists the files in the directory that an earlier run wrote, including temporary files of a killed run.
+// ownedIn lists the files in a directory that an earlier run wrote, including the temporary files of a killed run.
 func ownedIn(dir string) (names []string) {
 	list, err := os.ReadFile(filepath.Join(dir, ownFiles))
 	if err == nil {
@@ -217,8 +221,8 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// Check checks before the first call that all outputs can be written. No output may overwrite another output or the
-// audience file.
+// Check checks that the command can write all output files. It is called before the first call to the service. Check
+// returns an error if two outputs are the same file, or if an output is the audience file.
 func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
 		if dir == "" {
@@ -245,7 +249,7 @@ func (o *Outputs) Check(audience string) error {
 	return nil
 }
 
-// check checks that the file can be written. Pipes and devices always pass.
+// check checks that the command can write the file. Pipes and devices always pass this check.
 func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil
@@ -259,7 +263,8 @@ func (f output) check(audience string) error {
 	return nil
 }
 
-// checkDir requires a directory that is new, empty, or of an earlier run. Results must not be mixed with other files.
+// checkDir returns an error unless the directory is new, empty, or contains only files of an earlier run. The command
+// must not mix its output with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)
@@ -278,7 +283,7 @@ func checkDir(flag, dir string) error {
 	return nil
 }
 
-// same reports whether both paths are set and name the same file.
+// same reports whether both paths are set and refer to the same file.
 func same(a, b string) bool {
 	if a == "" || b == "" || a == standard || b == standard {
 		return false
@@ -293,7 +298,7 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// during adds the action that failed to an error.
+// during adds the name of the failed action to an error.
 func during(doing string, err error) error {
 	if err == nil {
 		return nil

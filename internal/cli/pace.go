@@ -29,7 +29,7 @@ type PaceCommand struct {
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *PaceCommand) Help() string {
 	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
@@ -40,7 +40,7 @@ func (c *PaceCommand) Help() string {
 		"permits that wait longer than 6 s, within about 8 s."
 }
 
-// Validate rejects contradictory flags.
+// Validate rejects values of flags that are out of range.
 func (c *PaceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
@@ -61,7 +61,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID, Key: c.Key, Share: c.Share}
 	_, err = service.Permits(ctx, look)
-	switch { // before the first line is read
+	switch { // checks the flags before the first line is read
 	case ctx.Err() != nil:
 		return c.report(on, &Copy{Skip: c.Skip}, permitsLeft{}, 0, ctx.Err())
 	case err != nil:
@@ -76,7 +76,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	// A closed reader must cause a write error, not the end of the process.
+	// If the consumer of the output ends, a write must return an error instead of ending the process.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	shown := terminal.NewProgress(on, terminal.Lines)
@@ -84,7 +84,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		text string) {
 		answer, err := service.Permits(ctx, look)
 		if err != nil {
-			return 0, "" // the pacer reports the end
+			return 0, "" // WaitStart returns this error
 		}
 		return c.slowest(answer.Pacers)
 	}}
@@ -93,7 +93,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.copy(ctx, on, shown, copied, pacer, total)
 }
 
-// pacers returns the pacer names in PACER.
+// pacers returns the names of pacers in the argument PACER.
 func (c *PaceCommand) pacers() []string {
 	names := strings.Split(c.Pacer, ",")
 	for i := range names {
@@ -102,7 +102,7 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest returns the longest wait for a permit; 0 means no bound.
+// longest returns the maximum wait for a permit. The result 0 means that there is no maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
 		return 0
@@ -110,7 +110,7 @@ func (c *PaceCommand) longest() time.Duration {
 	return *c.MaxWait
 }
 
-// pacer returns the client that takes permits for the lines.
+// pacer returns a client that takes permits for the lines from the pacers.
 func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest) (*client.Pacer,
 	error) {
 	var trouble outage
@@ -121,7 +121,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	})
 }
 
-// stopPatience is the time that a stopped copy has to return from a read or a write.
+// stopPatience is the time for which a stopped copy waits for a blocked read or write.
 const stopPatience = 200 * time.Millisecond
 
 func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, copied *Copy,
@@ -137,13 +137,13 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	return c.report(on, copied, permitsLeft{dropped, c.giveBack(on, pacer)}, took, err)
 }
 
-// permitsLeft counts the permits that were not used.
+// permitsLeft counts the permits that no line has used.
 type permitsLeft struct{ dropped, returned int64 }
 
-// returnPatience is the longest time for giving back permits.
+// returnPatience is the maximum time for returning permits to the service.
 const returnPatience = 2 * time.Second
 
-// giveBack gives back the permits that no line has used, also after an interruption, and returns their number.
+// giveBack returns the unused permits to the service and returns their number. It also works after an interruption.
 func (c *PaceCommand) giveBack(on *terminal.Streams, pacer *client.Pacer) int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), returnPatience)
 	defer cancel()
@@ -154,7 +154,7 @@ func (c *PaceCommand) giveBack(on *terminal.Streams, pacer *client.Pacer) int64 
 	return int64(returned)
 }
 
-// outage prints one message when calls begin to fail, and no further one until a call succeeds.
+// outage prints one message when calls begin to fail, and no further message until a call succeeds.
 type outage struct{ under atomic.Bool }
 
 func (o *outage) begin(say func()) {
@@ -169,14 +169,14 @@ func (o *outage) end(say func()) {
 	}
 }
 
-// longWaits takes permits and prints the reason for long waits.
+// longWaits takes permits for lines, and prints the reason for a long wait.
 type longWaits struct {
 	pacer *client.Pacer
-	look  func(context.Context) (wait time.Duration, text string) // 0: no message
+	look  func(context.Context) (wait time.Duration, text string) // result 0: print no message
 	say   func(string)
 }
 
-// longWait is the wait after which a message is printed, and sayAgain is the pause between two messages.
+// longWait is the wait after which a message is printed. sayAgain is the minimum pause between two messages.
 const (
 	longWait = time.Second
 	sayAgain = 5 * time.Second
@@ -194,7 +194,8 @@ func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	return start, err
 }
 
-// report prints the reason for the wait until the wait is over, with growing pauses.
+// report prints the reason for the wait repeatedly, until the wait ends. The pauses between the messages are longer for
+// a longer wait.
 func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -208,12 +209,12 @@ func (w *longWaits) report(over context.Context) {
 	}
 }
 
-// slowest returns the longest wait for the next permit among the pacers, with a text that names the pacer.
+// slowest returns the longest wait for the next permit among the pacers, and a text that names the slowest pacer.
 func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
 		next := time.Duration(p.NextMS)
-		if c.MaxWait != nil && p.QueueMS > 0 { // the permit is among those already granted
+		if c.MaxWait != nil && p.QueueMS > 0 { // the service has already granted the permit
 			next = min(next, time.Duration(p.QueueMS))
 		}
 		if next > wait {
@@ -223,7 +224,7 @@ func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text
 	return wait, text
 }
 
-// limitOf returns the limit that delays the next permit of a pacer.
+// limitOf returns the name of the limit that delays the next permit of a pacer.
 func limitOf(p *api.PacerState) string {
 	switch {
 	case p.Used != nil && *p.Used >= p.Max:
@@ -236,22 +237,22 @@ func limitOf(p *api.PacerState) string {
 
 // pacedReport is the output of --json.
 type pacedReport struct {
-	Lines   int64 `json:"lines"`             // lines copied in this run
-	Skip    int64 `json:"skip"`              // value of --skip to continue
-	Unread  int64 `json:"unread,omitempty"`  // further lines that are still in the pipe
-	Dropped int64 `json:"dropped,omitempty"` // permits that were not used in time
-	// permits that were requested ahead, not used, and given back
+	Lines   int64 `json:"lines"`             // number of lines that this run copied
+	Skip    int64 `json:"skip"`              // value of --skip for continuing
+	Unread  int64 `json:"unread,omitempty"`  // number of further lines that are still in the pipe
+	Dropped int64 `json:"dropped,omitempty"` // number of permits that were not used in time
+	// Returned is the number of unused permits that the command returned to the service.
 	Returned int64   `json:"returned,omitempty"`
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the number of copied lines, counted from the beginning of the input, and the number of dropped permits.
-// If lines are left, it also prints how to continue.
+// report prints the number of copied lines, counted from the beginning of the input, and the number of permits that
+// were not used in time. If not all lines were copied, report also prints how to continue.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
 	if errors.Is(err, syscall.EPIPE) {
-		unread = 0 // nobody can read them any more
+		unread = 0 // no program can read these lines any more
 	}
 	now := reached - c.Skip
 	switch {
@@ -260,7 +261,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 			took.Seconds()}); err != nil {
 			return err
 		}
-	case errors.As(err, new(*shortError)): // the input ends before the skipped lines
+	case errors.As(err, new(*shortError)): // the input has fewer lines than --skip
 	case err != nil:
 		on.Say("%s; go on with --skip %d", c.through(reached), reached)
 		if unread > 0 {
@@ -300,7 +301,7 @@ func tooLate(dropped int64) string {
 	return fmt.Sprintf("%d permits were dropped because they were not used in time", dropped)
 }
 
-// givenBack returns a sentence about permits that were given back.
+// givenBack returns a sentence about permits that were returned to the service.
 func givenBack(returned int64) string {
 	if returned == 1 {
 		return "1 unused permit was given back"
@@ -308,7 +309,7 @@ func givenBack(returned int64) string {
 	return fmt.Sprintf("%d unused permits were given back", returned)
 }
 
-// left returns a sentence about lines that were written and not read.
+// left returns a sentence about lines that were written but that nobody has read.
 func (c *PaceCommand) left(unread int64) string {
 	if unread == 1 {
 		return "1 more line is unread"
@@ -316,7 +317,8 @@ func (c *PaceCommand) left(unread int64) string {
 	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
-// fault returns the exit error: bad input for a fault in the input, and a failure otherwise.
+// fault returns the error of the command: with the exit status for bad input if the input is invalid, and otherwise
+// with the exit status for a failure.
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
 	var write *writeError
@@ -337,7 +339,7 @@ func (c *PaceCommand) fault(err error) error {
 	return c.refused(err)
 }
 
-// queueHint returns advice about a queue that is too long.
+// queueHint returns advice for the case that the wait for a permit is longer than allowed.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if long.Wait <= c.longest() {
 		return "continue later, with another provider, or without --max-wait: the pacer's own max_wait is shorter"
@@ -348,14 +350,14 @@ func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	return "continue later, or with another provider"
 }
 
-// refused adds advice to the error of a rejected call.
+// refused adds advice to an error of the service.
 func (c *PaceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
 	case err == nil:
 		return nil
 	case client.HasCode(err, client.CodeForbidden) && errors.As(err, &refused) && refused.Field != "":
-		return c.Hinted(err) // the client of the key is not bound to a pacer
+		return c.Hinted(err) // the client of the API key may not use one of the pacers
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
@@ -368,7 +370,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open opens the input and counts its lines; 0 means that the number is unknown.
+// open opens the input and counts its lines. The result 0 means that the number of lines is unknown.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

@@ -21,19 +21,19 @@ type PacersCommand struct {
 	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. Stored permit records still count towards their maximum number. The API key needs the scope admin."`
 }
 
-// forgotten is the result of --forget, in the form of --json.
+// forgotten is the output of --forget with --json.
 type forgotten struct {
 	Pacer  string `json:"pacer"`
 	Result string `json:"result"`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *PacersCommand) Help() string {
 	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
 		"last granted permit may be used. NEXT is the wait for a permit requested now."
 }
 
-// Validate rejects contradictory flags.
+// Validate rejects invalid combinations of flags.
 func (c *PacersCommand) Validate() error {
 	switch {
 	case c.Name == "" && (c.Forget || c.ofOne()):
@@ -45,10 +45,10 @@ func (c *PacersCommand) Validate() error {
 	return nil
 }
 
-// ofOne reports whether the permits of a single message or key are wanted.
+// ofOne reports whether the command shows the permits of a single message or key.
 func (c *PacersCommand) ofOne() bool { return c.MessageID != "" || c.Key != "" }
 
-// Run prints the permits that pacers have granted, or deletes their records.
+// Run prints the permits that the pacers have granted, or resets a pacer.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// showOne prints the permits of one message or key, from the answer to a call that asks for no permits.
+// showOne prints the permits of one message or key. It reads them with a call that requests 0 permits.
 func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
 	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID,
 		Key: c.Key})
@@ -120,7 +120,7 @@ func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error
 	return printPacers(on, []api.PacerState{*state})
 }
 
-// refused adds advice to the error of a rejected call.
+// refused adds advice to an error of the service.
 func (c *PacersCommand) refused(err error) error {
 	scope := "read"
 	switch {
@@ -148,8 +148,8 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// pacerRows returns a table row for each limit of a pacer, with the pacer's rate. A pacer per message or key has
-// separate usage for each of them.
+// pacerRows returns a table row for the rate and for each limit of a pacer. For a pacer with separate limits for each
+// message or key, the rows do not contain the used permits.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
 	if p.Per != "" && p.MessageID+p.Key == "" {
@@ -165,7 +165,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	for _, l := range p.Limits {
 		add(l.Window, l.Used, l.Max)
 	}
-	if len(p.Limits) == 0 && p.Used != nil { // earlier services show the fullest limit of a message or key alone
+	if len(p.Limits) == 0 && p.Used != nil { // earlier services return only the fullest limit of a message or key
 		add(p.Window, p.Used, p.Max)
 	}
 	if p.Rate != "" || len(rows) == 0 {
@@ -174,7 +174,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	return rows
 }
 
-// waitText formats a wait with milliseconds. waitText returns the text none for no wait.
+// waitText formats a wait in milliseconds. If there is no wait, waitText returns the argument none.
 func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// outlet reports how much of the output its reader has not taken yet.
+// outlet reports how many bytes of the output its consumer has not read yet.
 type outlet interface {
-	// drained waits until the reader has taken everything, or for at most the given time, and returns the number of
-	// bytes that the reader has not taken. If there is no reader any more, the error is EPIPE.
+	// drained waits until the consumer has read everything, but not longer than most. It returns the number of unread
+	// bytes. If nobody can read the output any more, the error is EPIPE.
 	drained(most time.Duration) (unread int, err error)
-	// restore undoes changes to the output.
+	// restore undoes the changes that outletOf made to the output.
 	restore()
 }
 
-// drainStep is the longest time for which a wait for the reader ignores the context.
+// drainStep is the longest time for which Copy waits for the consumer without checking the context.
 const drainStep = 50 * time.Millisecond
 
-// flight is a write of lines, which the reader takes one after the other.
+// flight is one write of several lines, which the consumer reads one after another.
 type flight struct {
-	start   int       // start of the first line, in the block
-	ends    []int     // end of each line
-	written int       // bytes
-	from    int64     // lines that were copied before
-	taken   int       // lines that the reader has taken completely
-	until   time.Time // lines that the reader takes later need permits of that later time
+	start   int       // beginning of the first line in the block
+	ends    []int     // end of each line in the block
+	written int       // number of bytes
+	from    int64     // number of lines that were copied before
+	taken   int       // number of lines that the consumer has read completely
+	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts the lines that the reader has taken when it has not taken the last unread bytes.
+// settle counts the lines that the consumer has read. The argument unread is the number of bytes that it has not read.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))
 	c.through.Store(f.from + int64(f.taken))
@@ -36,15 +36,15 @@ func (c *Copy) settle(f *flight, unread int) {
 	c.Reached(c.Lines())
 }
 
-// deliver waits until the reader has taken the lines of a write. The result late is the number of lines that the reader
-// took after the time until which their permits may be used.
+// deliver waits until the consumer has read the lines of a write. The result late is the number of lines that the
+// consumer read after their permits had expired.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
 	for late = len(f.ends); ; {
 		step, left := drainStep, time.Until(f.until)
 		if left > 0 {
 			step = min(step, left)
 		}
-		stopped := ctx.Err() // the reader has one more step after that
+		stopped := ctx.Err() // after the context ends, the consumer gets one more step
 		unread, err := c.Outlet.drained(step)
 		c.settle(f, unread)
 		if left > 0 {

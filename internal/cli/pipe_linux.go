@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipe is the write end of a pipe. Linux reports how many bytes of a pipe are unread.
+// pipe is the write end of a pipe. Linux reports how many bytes in a pipe nobody has read yet.
 type pipe struct {
 	raw  syscall.RawConn
-	size int  // size before it was changed, in bytes
-	page bool // the pipe has one buffer: poll reports that it is writable when the reader has taken everything
+	size int  // original size in bytes
+	page bool // the pipe has one buffer, so poll reports that it is writable only when it is empty
 }
 
 var _ outlet = (*pipe)(nil)
 
-// outletOf returns the outlet of a pipe, or nil if the output is something else. outletOf makes the pipe as small as
-// possible, so that a write never adds to lines that wait for the reader.
+// outletOf returns an outlet if the output is a pipe, and otherwise nil. It makes the pipe as small as possible, so
+// that a write never adds to lines that the consumer has not read.
 func outletOf(to io.Writer) outlet {
 	file, ok := to.(*os.File)
 	if !ok {
@@ -43,13 +43,13 @@ func outletOf(to io.Writer) outlet {
 			return err
 		}
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, os.Getpagesize())
-		p.page = err == nil // unread data of an earlier writer may need more space
+		p.page = err == nil // fails if the pipe contains more unread data
 		return err
 	})
 	return p
 }
 
-// do runs a system call on the file descriptor, and leaves the descriptor's blocking mode alone.
+// do runs a system call on the file descriptor, and does not change the blocking mode of the descriptor.
 func (p *pipe) do(call func(fd int) error) (err error) {
 	failed := p.raw.Control(func(fd uintptr) {
 		for {
@@ -70,7 +70,7 @@ func (p *pipe) unread() (n int, err error) {
 	return n, err
 }
 
-// pollStep is the time between two looks at a pipe that could not be made small.
+// pollStep is the time between two checks of a pipe whose size could not be reduced.
 const pollStep = 5 * time.Millisecond
 
 func (p *pipe) drained(most time.Duration) (unread int, err error) {
@@ -95,7 +95,8 @@ func (p *pipe) drained(most time.Duration) (unread int, err error) {
 	}
 }
 
-// poll waits until the pipe is empty or a time is over. The result is true if the pipe has no reader any more.
+// poll waits until the pipe is empty or the given time has passed. The result gone is true if nobody can read from the
+// pipe any more.
 func (p *pipe) poll(most time.Duration) (gone bool, err error) {
 	events := int16(unix.POLLOUT)
 	if !p.page {

@@ -4,5 +4,5 @@ package cli
 
 import "io"
 
-// outletOf returns nil: only Linux tells a writer how much of a pipe is unread.
+// outletOf returns nil, because only Linux reports how many bytes in a pipe nobody has read yet.
 func outletOf(io.Writer) outlet { return nil }

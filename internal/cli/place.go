@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Place holds the flags for the audit location and the access to it.
+// Place holds the flags for the location of the audit.
 type Place struct {
 	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit (the log of all decisions): a directory or s3://bucket/prefix. Default: audit.to in the file of --config."`
 	Config string `placeholder:"FILE" help:"Configuration file of the service, from which the command reads audit.to, segments.source and segments.s3."`
@@ -20,7 +20,7 @@ type Place struct {
 	configured *config.Config
 }
 
-// s3 returns the settings for access to S3.
+// s3 returns the settings for S3 from the configuration and the flags.
 func (p *Place) s3() objects.S3Config {
 	var s3 objects.S3Config
 	if p.configured != nil {
@@ -29,7 +29,7 @@ func (p *Place) s3() objects.S3Config {
 	return p.Over(s3)
 }
 
-// read reads the configuration file if the flags name one.
+// read reads the configuration file, if the flag --config names one.
 func (p *Place) read() (err error) {
 	if p.Config == "" || p.configured != nil {
 		return nil
@@ -40,8 +40,8 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// location opens the audit location. A location without objects is bad input, because no decision was ever recorded
-// there.
+// location opens the location of the audit. A location without objects is an error with the exit status for bad input,
+// because no service has recorded decisions in this location.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	return open(ctx, at)
 }
 
-// open returns a reader of the records at an audit location.
+// open returns a reader of the audit records at a location.
 func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	ids, err := archive.ReadIDs(ctx, at)
 	if err != nil {
@@ -86,8 +86,8 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
-// damaged returns an error with exit status BadInput that joins the faults of unreadable audit files, or nil without
-// faults. The printed output of the command then covers only the readable files.
+// damaged joins the errors of unreadable audit files to an error with the exit status for bad input. If there are no
+// errors, damaged returns nil. After such an error, the output of the command covers only the readable files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

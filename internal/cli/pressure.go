@@ -41,7 +41,7 @@ type PressureCommand struct {
 	Users     string `placeholder:"FILE" help:"File for the users of --segment who have now reached a limit: a bitmap if the name ends in .roaring, otherwise a list of ids."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *PressureCommand) Help() string {
 	return "Shows how many people got 0, 1, 2 … messages in each week by segment, channel and namespace; who is at a " +
 		"limit now; the campaigns with the most messages; and the people whom limits held back from a campaign, with " +
@@ -49,7 +49,7 @@ func (c *PressureCommand) Help() string {
 		"asks the service at --url. With --audit alone, segments are unknown unless --segments names their location."
 }
 
-// Validate rejects contradictory flags.
+// Validate rejects invalid values and combinations of flags.
 func (c *PressureCommand) Validate() error {
 	switch {
 	case c.Weeks < 1 || c.Weeks > pressure.MaxWeeks:
@@ -66,7 +66,7 @@ func (c *PressureCommand) Validate() error {
 	return nil
 }
 
-// Run prints the pressure.
+// Run prints how many messages people received in each week, and which limits they have reached.
 func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Users != "" {
 		if err := terminal.CheckTarget(c.Users); err != nil {
@@ -97,7 +97,8 @@ func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// ofService asks the service. The result write writes the users who are at the limit.
+// ofService requests the counts from a service. The result write writes the user ids of the users who have reached the
+// limit.
 func (c *PressureCommand) ofService(ctx context.Context) (*api.Pressure, func(io.Writer) error, error) {
 	service, err := c.Client()
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *PressureCommand) ofService(ctx context.Context) (*api.Pressure, func(io
 	}, nil
 }
 
-// writeUsers writes dense ids.
+// writeUsers writes dense user ids, as a bitmap if the file name ends in .roaring.
 func (c *PressureCommand) writeUsers(to io.Writer, users *roaring.Bitmap) error {
 	if strings.HasSuffix(c.Users, ".roaring") {
 		return writeBitmap(to, users)
@@ -140,7 +141,7 @@ func writeLines(to io.Writer, lines []string) error {
 	return out.Flush()
 }
 
-// ofAudit counts the records of an audit.
+// ofAudit counts messages per person in the records of an audit.
 func (c *PressureCommand) ofAudit(ctx context.Context) (*api.Pressure, func(io.Writer) error, error) {
 	from, err := c.archive(ctx)
 	if err != nil {
@@ -195,7 +196,7 @@ func (c *PressureCommand) ofAudit(ctx context.Context) (*api.Pressure, func(io.W
 	}, nil
 }
 
-// inForce returns the limits of the configuration, or those of the latest call in the audit.
+// inForce returns the limits in the configuration, or the limits of the latest call in the audit.
 func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, until capping.Instant) (*capping.Policy,
 	error) {
 	if c.configured != nil {
@@ -214,7 +215,7 @@ func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, un
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// live sets the live generation of the segments, if their location is known.
+// live reads the live generation of the segments, if their location is known.
 func (c *PressureCommand) live(ctx context.Context, from *archive.Archive, cfg *pressure.Config) error {
 	at, err := c.Names.open(ctx, &c.Place)
 	if err != nil || at == nil {
@@ -243,7 +244,7 @@ func liveGeneration(ctx context.Context, at objects.Source) (*segments.Generatio
 	return m.ReadBitmaps(ctx, at)
 }
 
-// atLimit returns the users to list.
+// atLimit returns the segment and the limit whose users the command writes, or nil without the flag --users.
 func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, error) {
 	if c.Users == "" {
 		return nil, nil
@@ -262,7 +263,7 @@ func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, erro
 	return &pressure.AtLimit{Segment: segment, Limit: c.Limit}, nil
 }
 
-// show prints the answer.
+// show prints the counts as JSON, as one CSV table, or as all tables.
 func (c *PressureCommand) show(on *terminal.Streams, answer *api.Pressure) error {
 	switch {
 	case c.JSON:
@@ -312,7 +313,7 @@ func (c *PressureCommand) show(on *terminal.Streams, answer *api.Pressure) error
 	return nil
 }
 
-// writeCSV writes a table with lower-case titles.
+// writeCSV writes a table as CSV with column names in lower case.
 func writeCSV(to io.Writer, t *pressure.Table) error {
 	w := csv.NewWriter(to)
 	var head []string

@@ -6,34 +6,35 @@ import (
 	"io"
 )
 
-// maxLength is the most bytes of a line, including its line break.
+// maxLength is the maximum number of bytes in a line, including the line break.
 const maxLength = 1 << 20
 
-// reader reads whole lines, as many at a time as are available.
+// reader reads whole lines. Each read returns all lines that are available.
 type reader struct {
 	from io.Reader
-	read int64  // number of returned lines
+	read int64  // number of lines returned so far
 	rest []byte // beginning of an incomplete line
 	err  error  // error that ended the input
 }
 
-// block is a number of lines with their line breaks. The last line of the input may have no line break.
+// block is a sequence of lines with their line breaks. The last line of the input may have no line break.
 type block struct {
 	text  []byte
-	start int   // start of the first line
+	start int   // beginning of the first line
 	ends  []int // end of each line
 }
 
-// The reader fills a buffer until little space is left in it.
+// These constants are the size of the reader's buffer, and the free space below which the reader allocates a new
+// buffer.
 const (
 	bufferSize = 64 << 10
 	smallRead  = 4 << 10
 )
 
-// next returns at least one further line. At the end of the input the error is io.EOF.
+// next returns at least one more line. At the end of the input, next returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
-		if cap(r.rest)-len(r.rest) < smallRead { // slices that were returned before stay unchanged
+		if cap(r.rest)-len(r.rest) < smallRead { // a new buffer, because callers still use the old one
 			r.rest = append(make([]byte, 0, 2*len(r.rest)+bufferSize), r.rest...)
 		}
 		n, err := r.from.Read(r.rest[len(r.rest):cap(r.rest)])
@@ -54,7 +55,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// cut splits a text into lines. cut stops at a line that is too long.
+// cut splits a text into lines. It stops at a line that is too long.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
@@ -83,7 +84,7 @@ func (b *block) drop(n int) {
 	}
 }
 
-// skip reads n lines and returns the lines that were read together with the last of them.
+// skip skips n lines. It returns the remaining lines of the block that contains the last skipped line.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()
@@ -97,14 +98,14 @@ func (r *reader) skip(n int64) (b block, err error) {
 	return b, err
 }
 
-// shortError reports that the input has fewer lines than must be skipped.
+// shortError reports that the input has fewer lines than the command should skip.
 type shortError struct{ Skip, Lines int64 }
 
 func (e *shortError) Error() string {
 	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
 }
 
-// count returns the number of lines in a text. A last line without a line break counts too.
+// count returns the number of lines in a text. A last line without a line break counts as a line.
 func count(from io.Reader) (n int64, err error) {
 	buffer, last := make([]byte, 1<<18), byte('\n')
 	for {

@@ -14,16 +14,16 @@ import (
 	"capper/internal/terminal"
 )
 
-// milliseconds is the time layout of RFC 3339 with milliseconds.
+// milliseconds is the RFC 3339 time layout with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// reading reads audit records and collects the errors of unreadable files.
+// reading reads audit records, and collects the errors of unreadable files.
 type reading struct {
 	archive *archive.Archive
 	faults  []error
 }
 
-// each calls do for each record that the query selects. each skips unreadable files and keeps their errors in faults.
+// each calls do for each record that the query selects. It skips unreadable files and adds their errors to faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
 		var about *archive.FileError
@@ -41,8 +41,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel returns the name of the record's channel. channel returns "" for no channel, and the number if the policy
-// no longer exists.
+// channel returns the name of the channel in a record. It returns "" for a record without a channel, and the number of
+// the channel if the policy of the record is not available.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""
@@ -54,16 +54,16 @@ func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	return policy.ChannelName(record.Channel)
 }
 
-// query returns the query for the records of the time span.
+// query returns a query for the records of the period.
 func (s *Span) query() (archive.Query, error) {
 	since, until, err := s.instants(time.Now())
 	return archive.Query{Since: since, Until: until}, terminal.Misuse(err)
 }
 
-// shown returns the text for a table cell, or a dash for an empty text.
+// shown returns the text for a cell of a table, which is a dash for an empty text.
 func shown(text string) string { return cmp.Or(text, "-") }
 
-// caller returns the client of a call, and its key if the key has another id.
+// caller returns the name of the client of a call. If the id of the API key differs from this name, caller adds the id.
 func caller(client, key string) string {
 	if key == "" || key == client {
 		return shown(client)
@@ -71,7 +71,7 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// by returns the reason for a denial: the limit, or the kind of denial with its set.
+// by returns the reason for a denial: the name of the limit, or the kind of denial with the name of the set.
 func by(g *audit.Group) string {
 	if g.Set != "" {
 		return g.Limit + ": " + g.Set
@@ -79,12 +79,12 @@ func by(g *audit.Group) string {
 	return shown(g.Limit)
 }
 
-// kinds returns the kinds of records that have users.
+// kinds returns the kinds of audit records that contain users.
 func kinds() []audit.Kind {
 	return slices.Clone([]audit.Kind{audit.Filter, audit.Release, audit.Change})
 }
 
-// messageOf returns the message with this namespace and id.
+// messageOf returns the message with the given namespace and id.
 func messageOf(namespace, id string) capping.Message {
 	return capping.Message{Namespace: namespace, ID: id}
 }

@@ -9,20 +9,20 @@ import (
 	"capper/client/api"
 )
 
-// Results collects the decisions for an audience. Every decided user is either allowed, denied or unavailable.
+// Results collects the decisions about an audience. A decided user is allowed, denied or unavailable.
 type Results struct {
-	// IDs is the list whose positions the bitmaps hold; nil: the bitmaps hold dense ids.
+	// IDs is the list to whose positions the bitmaps refer. If IDs is nil, the bitmaps contain dense ids.
 	IDs                            *IDs
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
 	Summary                        api.Summary
-	Generation, ConfigVersion      string // values of the last answer; "": no answer yet
+	Generation, ConfigVersion      string // from the last response; "": no response yet
 
-	waves map[time.Time]*wave // by the hour in which the users become eligible
-	again bool                // set if the added users were requested before
+	waves map[time.Time]*wave // by the hour in which the denials of the users end
+	again bool                // the next added users have already been requested
 }
 
-// NewResults returns results without any users.
+// NewResults returns a Results without users.
 func NewResults() *Results {
 	return &Results{
 		Allowed: roaring.New(), Replayed: roaring.New(), Unavailable: roaring.New(),
@@ -30,7 +30,7 @@ func NewResults() *Results {
 	}
 }
 
-// Add adds the result of one batch.
+// Add adds the decisions in one response.
 func (r *Results) Add(batch *client.FilterResult) {
 	r.Allowed.Or(batch.AllowedBitmap)
 	r.Replayed.Or(batch.ReplayedBitmap)
@@ -52,9 +52,9 @@ func (r *Results) Add(batch *client.FilterResult) {
 	r.Generation, r.ConfigVersion = batch.Generation, batch.ConfigVersion
 }
 
-// wave is the denied users who may be asked for again in the same hour.
+// wave holds the denied users whose denials end in the same hour.
 type wave struct {
-	readyAt time.Time // time from which all users of the wave may be asked for again
+	readyAt time.Time // time from which all users of the wave may be retried
 	users   *roaring.Bitmap
 }
 
@@ -70,17 +70,17 @@ func (r *Results) addWave(of client.Wave) {
 	}
 }
 
-// Retry removes the unavailable users from the results and returns them, for a retry.
+// Retry removes the unavailable users from the results, and returns them for a retry.
 func (r *Results) Retry() *roaring.Bitmap {
 	users := r.Unavailable
 	r.Unavailable, r.Summary.Unavailable, r.again = roaring.New(), 0, true
 	return users
 }
 
-// Answered reports whether the service has answered any call.
+// Answered reports whether the service has answered at least one call.
 func (r *Results) Answered() bool { return r.Generation != "" }
 
-// Missing returns those of the users for whom there is no answer at all, not even unavailable.
+// Missing returns those of the given users for whom no response has arrived. Unavailable users are not missing.
 func (r *Results) Missing(users *roaring.Bitmap) *roaring.Bitmap {
 	known := roaring.FastOr(r.Allowed, r.Unavailable)
 	for _, denied := range r.Denied {

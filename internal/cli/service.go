@@ -9,24 +9,24 @@ import (
 	"capper/internal/terminal"
 )
 
-// Service holds the flags that name a running service.
+// Service holds the flags for calling a running service.
 type Service struct {
 	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service."`
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is the advice about users who stay unavailable. If the store has lost their records, a retry does not
-// help.
+// StatusSays is the advice for users about whom the service repeatedly cannot decide. A retry does not help if the
+// store has lost the records of these users.
 const StatusSays = "capper status shows the reason"
 
-// KeyVariable is the environment variable with the API key, in the form id.secret. There is no flag for the key,
-// because the key is a secret.
+// KeyVariable is the name of the environment variable with the API key, in the form id.secret. No flag contains the API
+// key, because other users of the machine can read flags.
 const KeyVariable = "CAPPER_API_KEY"
 
-// Key returns the API key from the environment, or "" if there is none.
+// Key returns the API key from the environment, or "" if the variable is not set.
 func Key() string { return os.Getenv(KeyVariable) }
 
-// Client returns a client for the service. Client makes no call yet.
+// Client returns a client for calls to the service. Client itself makes no call.
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
 	if err != nil {
@@ -35,10 +35,10 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// patientAttempts are the attempts of a patient client: about a minute.
+// patientAttempts is the number of attempts of a patient client for one call. They take about a minute.
 const patientAttempts = 20
 
-// PatientClient returns a client like Client does, which repeats calls for about a minute and reports each pause.
+// PatientClient returns a client that repeats a failed call for about a minute, and prints each pause.
 func (r *Service) PatientClient(on *terminal.Streams) (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key(), Attempts: patientAttempts,
 		Waiting: func(reason error, pause time.Duration) {
@@ -50,7 +50,7 @@ func (r *Service) PatientClient(on *terminal.Streams) (*client.Client, error) {
 	return api, nil
 }
 
-// Hinted adds advice to the error of a call.
+// Hinted adds advice to an error of the service.
 func (r *Service) Hinted(err error) error {
 	switch {
 	case err == nil, terminal.StatusOf(err) == terminal.BadInput:
@@ -67,7 +67,7 @@ func (r *Service) Hinted(err error) error {
 	return err
 }
 
-// HintedAdmin adds advice to the error of a call that needs the scope admin.
+// HintedAdmin adds advice to an error of a call that requires the scope admin.
 func (r *Service) HintedAdmin(err error) error {
 	switch {
 	case client.HasCode(err, client.CodeForbidden):

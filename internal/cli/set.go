@@ -19,7 +19,7 @@ type SetMembersCommand struct {
 	Since moment `placeholder:"TIME" help:"List only the changes since this age (1h, 30d) or time (2026-11-22, 2026-11-22T10:00:00Z). Default: list all changes."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *SetMembersCommand) Help() string {
 	return "Lists the latest change of each user whom calls added to the set or removed from it. A superseded change " +
 		"has no effect, because the build in use is newer; it is left out after a while. Users of the build are not " +
@@ -27,7 +27,7 @@ func (c *SetMembersCommand) Help() string {
 		"The API key needs the scope read or lists."
 }
 
-// Run prints the changes.
+// Run prints the live changes of the set.
 func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -69,14 +69,14 @@ func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error
 	return printRows(on, list.rows, fmt.Sprintf("no call has changed set %s in this period", c.Set))
 }
 
-// changeList prints changes of a set: as JSON at once, or as the rows of a table at the end.
+// changeList prints changes of a set: each change as JSON immediately, or all changes as a table at the end.
 type changeList struct {
 	on   *terminal.Streams
 	json bool
 	rows [][]any
 }
 
-// add adds a change. The user is that of the table, and the answer is the JSON.
+// add adds a change to the output. The argument answer is the value for JSON, and user is the text for the table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)
@@ -92,7 +92,7 @@ func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 // SetListCommand is the command `capper set list`.
 type SetListCommand struct{ Service }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *SetListCommand) Help() string {
 	return "Lists the sets of the generation in use, and the sets that only calls have made so far. USERS and AS OF " +
 		"describe the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls that are in force. " +
@@ -100,7 +100,7 @@ func (c *SetListCommand) Help() string {
 		"scope read or lists."
 }
 
-// Run prints the sets.
+// Run prints the list of sets.
 func (c *SetListCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -142,7 +142,7 @@ func setRow(s *api.SetInfo) []any {
 	return row
 }
 
-// timeOr returns a time as text, or a dash for no time.
+// timeOr returns a time as text, or a dash if the time is nil.
 func timeOr(at *time.Time) string {
 	if at == nil {
 		return "-"
@@ -150,13 +150,13 @@ func timeOr(at *time.Time) string {
 	return at.UTC().Format(milliseconds)
 }
 
-// LiveText describes a live change that decides about a set, such as "since 2026-11-20T15:31:07.004Z, by a call of
-// crm".
+// LiveText describes a live change of a user's membership in a set, such as "since 2026-11-20T15:31:07.004Z, by a call
+// of crm".
 func LiveText(m *api.LiveMembership) string {
 	return "since " + m.Since.UTC().Format(milliseconds) + ", by a call of " + m.By
 }
 
-// HintedLists adds advice to the error of a call about changes of sets.
+// HintedLists adds advice to an error of a call about changes of sets.
 func (r *Service) HintedLists(err error) error {
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope lists, and the set among its "+

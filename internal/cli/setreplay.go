@@ -24,10 +24,10 @@ type SetReplayCommand struct {
 	Set []string `placeholder:"SET" help:"Name of a set whose changes the command makes again; may be repeated. Default: the changes of all sets."`
 }
 
-// replayCalls is the number of concurrent calls of a replay.
+// replayCalls is the number of simultaneous calls of a replay.
 const replayCalls = 16
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *SetReplayCommand) Help() string {
 	return "Makes the calls again that changed sets, each with its original time. Use the command after the " +
 		"store lost " +
@@ -38,7 +38,7 @@ func (c *SetReplayCommand) Help() string {
 		"The API key needs the scope lists."
 }
 
-// Run replays the changes.
+// Run repeats the recorded changes of sets.
 func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	return damaged(r.faults)
 }
 
-// replay makes calls that change sets again.
+// replay repeats the calls that changed sets.
 type replay struct {
 	service                 *client.Client
 	only                    []string
@@ -96,7 +96,7 @@ type replay struct {
 	unknown                 int64
 }
 
-// add makes the call of a record. It calls stop when a call fails.
+// add repeats the call in an audit record. If the call fails, add calls stop.
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil
@@ -131,7 +131,8 @@ func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) err
 	return nil
 }
 
-// usersOf returns the users of a group: dense ids, or the images of other ids, whether a generation knows them or not.
+// usersOf returns the users in a group of an audit record: dense ids, or the images of other ids. It works for images
+// that no generation can convert to ids.
 func usersOf(g *audit.Group) (dense []uint32, images []uint64) {
 	if g.Users != nil {
 		return g.Users.IDs(), nil

@@ -23,7 +23,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// StoreFlags holds the flags for the comparison between the store and the audit.
+// StoreFlags holds the flags for comparing the audit with the store.
 type StoreFlags struct {
 	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
 	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
@@ -34,10 +34,10 @@ type StoreFlags struct {
 	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a send as missing, because the audit may record a cancelled send late. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 
-// sampleShare is a share of users, such as 1%.
+// sampleShare is a percentage of users, such as 1%.
 type sampleShare struct{ value float64 }
 
-// UnmarshalText parses a share.
+// UnmarshalText parses a percentage.
 func (p *sampleShare) UnmarshalText(text []byte) error {
 	number, ok := strings.CutSuffix(string(text), "%")
 	value, err := strconv.ParseFloat(number, 64)
@@ -48,7 +48,7 @@ func (p *sampleShare) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// check rejects contradictory flags.
+// check rejects invalid values and combinations of flags.
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
@@ -70,23 +70,23 @@ func (f *StoreFlags) check(span *Span) error {
 	return nil
 }
 
-// storeAsker sends the questions of a comparison to a running service.
+// storeAsker asks a running service which recorded sends its store contains.
 type storeAsker struct {
 	flags    *StoreFlags
 	api      *client.Client
-	channels map[capping.Channel]string // configured channels by their numbers
-	now      time.Time                  // time of the service
+	channels map[capping.Channel]string // configured channels, by number
+	now      time.Time                  // time according to the service
 	settle   time.Duration
 	pace     *rate.Limiter
 	shown    *terminal.Progress
 	asked    int64
 	ids      audit.IDs
-	name     archive.Name   // returns the text for a user, where ids are not dense
-	out      *terminal.File // nil: no file
+	name     archive.Name   // converts a user to its id, for ids that are not dense
+	out      *terminal.File // nil: no file is written
 	rows     *csv.Writer
 }
 
-// open checks the service's version and settings before the comparison reads the audit.
+// open checks the kind of user ids and the settings of the service before the comparison reads the audit.
 func (f *StoreFlags) open(
 	ctx context.Context, on *terminal.Streams, at *Place, ids audit.IDs, name archive.Name,
 ) (*storeAsker, error) {
@@ -133,7 +133,7 @@ func (f *StoreFlags) open(
 	return a, nil
 }
 
-// sameIDs returns an error unless the ids of the service are those of the audit.
+// sameIDs returns an error unless the service and the audit have the same kind and key of user ids.
 func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	scheme, err := service.Scheme(ctx, a.api)
 	if err != nil {
@@ -147,8 +147,8 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	return nil
 }
 
-// columns returns the header of the file of missing sends. Where ids are not dense, image names each user, and user_id
-// is archive.ImageName if the id is unknown.
+// columns returns the column names in the file of missing sends. For ids that are not dense, the column image
+// identifies the user. The column user_id then contains archive.ImageName if the id is unknown.
 func (a *storeAsker) columns() []string {
 	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
 	if !a.ids.Dense() {
@@ -157,11 +157,10 @@ func (a *storeAsker) columns() []string {
 	return columns
 }
 
-// noNamespace is not a valid namespace. The service rejects it for a key that is restricted to a namespace.
+// noNamespace is a text that is not a valid namespace. A service rejects this text if the API key has a namespace.
 const noNamespace = "-"
 
-// mayAsk returns an error if the key is restricted to a namespace, because the answers would cover only that
-// namespace.
+// mayAsk returns an error if the API key has a namespace, because the responses would cover only this namespace.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
 	err := a.check(ctx, &client.SendsCheckRequest{MessageID: "-", Namespace: noNamespace}, []capping.UserID{0},
 		&verify.Answer{})
@@ -171,7 +170,7 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// check asks the service about users, and adds its answer.
+// check asks the service which sends of the users the store contains, and adds the response to the argument to.
 func (a *storeAsker) check(
 	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
 ) error {
@@ -193,7 +192,7 @@ func (a *storeAsker) check(
 	return addImages(to, found)
 }
 
-// The command waits with these pauses until ended releases are in the audit.
+// These constants are the times for which the command waits, so that finished releases reach the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin
@@ -212,7 +211,7 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions returns the functions that package verify calls.
+// questions returns the functions that package verify calls for the comparison.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -235,13 +234,13 @@ func (a *storeAsker) sample() *share.Share {
 		salt = a.now.UTC().Format(time.DateOnly)
 	}
 	s, err := share.New(share.Sample, a.flags.Sample.value, salt)
-	if err != nil { // never happens after check
+	if err != nil { // cannot happen after check
 		return nil
 	}
 	return &s
 }
 
-// ask sends one question to the service, in parts, at the configured rate.
+// ask asks the service about the sends of a question, in several calls at the configured rate.
 func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
 	channel, configured := a.channels[q.Channel]
 	if q.Channel != 0 && !configured {
@@ -275,7 +274,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 				missing.UserIDs)})
 			continue
 		}
-		for _, user := range missing.UserIDs { // the embedded store groups neighbouring users
+		for _, user := range missing.UserIDs { // the embedded store groups adjacent ids
 			first := user &^ 0xFFFF
 			place := fmt.Sprintf("users %d to %d", first, first|0xFFFF)
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place,
@@ -284,7 +283,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 	}
 }
 
-// addImages does for users whom the service names by images what addAnswer does for dense ids.
+// addImages does the same as addAnswer, for a response that contains images instead of dense ids.
 func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 	to.At = max(to.At, capping.InstantOf(found.Time))
 	to.Forgotten += found.Summary.Forgotten
@@ -303,7 +302,7 @@ func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: users})
 			continue
 		}
-		for _, user := range users { // the embedded store groups neighbouring images
+		for _, user := range users { // the embedded store groups adjacent images
 			const low = 1<<48 - 1
 			place := fmt.Sprintf("images %016x to %016x", uint64(user&^low), uint64(user|low))
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: []capping.UserID{user}})
@@ -312,7 +311,7 @@ func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 	return nil
 }
 
-// parseImages returns the users of an answer that names users by images.
+// parseImages converts the images in a response to users.
 func parseImages(texts []string) (users []capping.UserID, err error) {
 	for _, text := range texts {
 		user, ok := parseImage(text)
@@ -333,8 +332,8 @@ func (a *storeAsker) hinted(err error) error {
 	return service.Hinted(err)
 }
 
-// released returns the number of the message's sends that the store counted as released. A lower bound counts as no
-// count.
+// released returns the number of sends of the message that the store has counted as released. If the store has only a
+// lower bound of this number, the result counted is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -353,7 +352,7 @@ func (a *storeAsker) released(
 	return sends, len(found.Channels), counted, nil
 }
 
-// wait waits until ended releases are in the audit.
+// wait waits until finished releases have reached the audit.
 func (a *storeAsker) wait(ctx context.Context) error {
 	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
 	timer := time.NewTimer(a.settle)
@@ -379,7 +378,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// finish commits the file of missing sends, unless the comparison failed.
+// finish completes the file of missing sends. If the comparison failed, the file is not written.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil

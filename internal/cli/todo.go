@@ -9,12 +9,13 @@ import (
 	"capper/internal/ids"
 )
 
-// Todo holds the users who are not decided yet: a set of users, or parts of an audience that the service computes.
+// Todo holds the users about whom the service has not decided yet: a set of users, or parts of an audience expression
+// that the service evaluates.
 type Todo struct {
-	users    *roaring.Bitmap // nil if the audience is given by parts
-	list     *IDs            // nil: the ids are dense; else users and results have positions in the list
+	users    *roaring.Bitmap // nil: the audience is given by parts
+	list     *IDs            // nil: dense ids; otherwise the bitmaps hold positions in the list
 	parts    *client.Parts
-	answered map[int]uint64 // number of answered users by Part.Index
+	answered map[int]uint64 // number of users in the response, by Part.Index
 }
 
 // TodoUsers returns a Todo for a set of users.
@@ -25,14 +26,15 @@ func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// List returns the list whose positions the results hold, or nil if they hold dense ids.
+// List returns the list to whose positions the results refer. If the results contain dense ids, List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
-// Again returns a Todo for those of the users whom r has as unavailable, and removes them from r.
+// Again returns a Todo for the unavailable users in r, and removes these users from r.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
-// TodoParts returns a Todo for parts of an audience, in a deployment whose ids have the scheme. The numbers are those
-// of the calls for users who were unavailable: the users of a call, and calls at one time.
+// TodoParts returns a Todo for parts of an audience expression. The scheme is the scheme of the deployment's user ids.
+// The arguments batch and parallel apply to calls that retry unavailable users: the maximum number of users in a call,
+// and the number of simultaneous calls.
 func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
 	t := &Todo{parts: parts, answered: map[int]uint64{}}
 	if scheme.Kind() != ids.Dense {
@@ -49,7 +51,7 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask asks for all users once and adds the answers to r. Ask calls report after each answer.
+// Ask makes calls about all users of the Todo once, and adds the responses to r. Ask calls report after each response.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -78,7 +80,7 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest returns the users for whom Ask got no answer at all, not even unavailable.
+// Rest returns a Todo for the users for whom Ask received no response. Unavailable users are not among them.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return &Todo{users: r.Missing(t.users), list: t.list}
@@ -96,7 +98,7 @@ func (t *Todo) Rest(r *Results) *Todo {
 	return rest
 }
 
-// found returns the list of the users of an audience whose ids are not dense.
+// found returns the list of users of an audience expression, for ids that are not dense.
 func (t *Todo) found() (found *foundIDs, ok bool) {
 	if t.list == nil {
 		return nil, false

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// UserID is the id of a user on the command line.
+// UserID is a dense user id on the command line.
 type UserID uint32
 
-// UnmarshalText parses a user id.
+// UnmarshalText parses a dense user id.
 func (u *UserID) UnmarshalText(text []byte) error {
 	id, err := strconv.ParseUint(string(text), 10, 32)
 	if err != nil {

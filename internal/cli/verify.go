@@ -29,10 +29,11 @@ type verifyCommand struct {
 	StoreFlags
 }
 
-// uploading is the time in which a service that has uploaded a file of the audit also uploads its index entry.
+// uploading is the time within which a service uploads the index entry of an audit file, after it has uploaded the
+// file.
 const uploading = 15 * time.Second
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *verifyCommand) Help() string {
 	return "The exit status is 8 if there are findings: damage, missing files or records, records that a service " +
 		"lost, unknown objects, or sends that certainly exceeded a limit. Sends before --since are not checked.\n\n" +
@@ -87,13 +88,13 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return verdict(report)
 }
 
-// name returns the texts for users of findings.
+// name returns a function that converts the users of findings to user ids.
 func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audit.IDs) archive.Name {
 	names := Names{Segments: c.Segments}
 	return names.late(ctx, on, &c.Place, ids)
 }
 
-// verify checks the audit, and compares it with the store if a flag requests that.
+// verify checks the audit. With the flag --store, verify also compares the audit with the store.
 func (c *verifyCommand) verify(
 	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
 ) (*verify.Report, error) {
@@ -110,7 +111,7 @@ func (c *verifyCommand) verify(
 	return report, errors.Join(err, store.finish(err))
 }
 
-// verdict returns the exit error for a report, or nil if there are no findings.
+// verdict returns the error of the command for a report, or nil if the report has no findings.
 func verdict(r *verify.Report) error {
 	switch {
 	case !r.Healthy():
@@ -128,7 +129,7 @@ func verdict(r *verify.Report) error {
 	return nil
 }
 
-// found formats the number of findings of each kind.
+// found returns a text with the number of findings of each kind.
 func found(r *verify.Report) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
@@ -184,7 +185,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	return err
 }
 
-// others returns the number of findings that are no over-sends.
+// others returns the number of findings of all kinds except sends above a limit.
 func others(r *verify.Report) (n int) {
 	for kind, count := range r.Found {
 		if kind != verify.OverSend {
@@ -194,7 +195,7 @@ func others(r *verify.Report) (n int) {
 	return n
 }
 
-// namespaced returns a message id with its namespace.
+// namespaced returns a text with the namespace and the id of a message.
 func namespaced(namespace, message string) string {
 	if namespace == "" {
 		return message

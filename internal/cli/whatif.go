@@ -31,7 +31,7 @@ type WhatIfCommand struct {
 	JSON       bool   `help:"Print the result as JSON."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *WhatIfCommand) Help() string {
 	return "Replays the recorded calls in order, including denied users, and shows the sends that other limits " +
 		"would have allowed. Retries after a denial are replayed as recorded; the command cannot know how callers " +
@@ -39,7 +39,7 @@ func (c *WhatIfCommand) Help() string {
 		"window, but not counted."
 }
 
-// Validate rejects contradictory flags.
+// Validate rejects invalid values and combinations of flags.
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
@@ -53,7 +53,7 @@ func (c *WhatIfCommand) Validate() error {
 	return nil
 }
 
-// Run prints how the decisions would have changed.
+// Run prints how the other limits or segments would have changed the recorded decisions.
 func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -88,7 +88,8 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, faults, result)
 }
 
-// policy reads the alternative limits. policy returns nil if the limits in force apply.
+// policy reads the limits to try. Without the flag --limits, policy returns nil, and each call is decided under its own
+// limits.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
 		return nil, nil
@@ -138,7 +139,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 	}, nil
 }
 
-// widening returns the time by which rolling windows are longer, from the clock tolerance of the configured store.
+// widening returns the duration by which the configured store extends rolling windows, because of its clock tolerance.
 func (p *Place) widening() time.Duration {
 	if p.configured == nil || p.configured.Store.Kind != config.Redis {
 		return 0
@@ -146,7 +147,7 @@ func (p *Place) widening() time.Duration {
 	return 2 * p.configured.Store.Redis.Options.ClockSkew
 }
 
-// show prints the result.
+// show prints the result of the replay.
 func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whatif.Result) error {
 	if c.HTML != "" {
 		if err := c.writePage(result); err != nil {
@@ -166,7 +167,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whati
 	return damaged(faults)
 }
 
-// what returns the title of the page: the question that the replay answers.
+// what returns the title of the HTML page, which names the limits and the generation of the replay.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":
@@ -209,7 +210,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 	return nil
 }
 
-// aligned returns the rows of a table with the numbers aligned to the right.
+// aligned returns the rows of a table with right-aligned numbers.
 func aligned(t whatif.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
