@@ -16,21 +16,21 @@ type BackupCommand struct {
 	To string `required:"" placeholder:"FILE" help:"Archive file (tar) to write. The file appears only when it is complete, and only the file's owner may read it (mode 0600)."`
 }
 
-// backedUp is the result of a backup, in the form of --json.
+// backedUp is the output of the backup command with --json.
 type backedUp struct {
 	File      string  `json:"file"`
 	SizeBytes int64   `json:"size_bytes"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *BackupCommand) Help() string {
 	return "Requests an archive of the embedded store from a running service. The archive contains every send that " +
 		"was recorded before the command started. It ends with a checksum, which capper restore verifies. The API " +
 		"key needs the scope admin, and the URL is that of the admin listener if there is one."
 }
 
-// Run downloads the archive and checks that it is complete.
+// Run downloads the archive of the store and checks that the archive is complete.
 func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// counter counts the bytes that are written to it.
+// counter is an io.Writer that counts the written bytes.
 type counter int64
 
 // Write adds the length of p to the counter.

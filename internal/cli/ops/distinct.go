@@ -2,13 +2,14 @@ package ops
 
 import "slices"
 
-// distinct counts different images, with 8 to 24 bytes of memory for each. The zero value has none.
+// distinct counts distinct images of user ids, with 8 to 24 bytes of memory for each image. The zero value contains no
+// images.
 type distinct struct {
-	sorted []uint64 // each once
+	sorted []uint64 // distinct images
 	recent []uint64
 }
 
-// leastRecent is the least number of images that are sorted together.
+// leastRecent is the minimum number of images that are sorted together.
 const leastRecent = 1 << 20
 
 func (d *distinct) add(image uint64) {
@@ -17,13 +18,13 @@ func (d *distinct) add(image uint64) {
 	}
 }
 
-// count returns the number of different images.
+// count returns the number of distinct images.
 func (d *distinct) count() uint64 {
 	d.settle()
 	return uint64(len(d.sorted))
 }
 
-// settle moves the recent images to the sorted ones.
+// settle merges the recent images into the sorted images.
 func (d *distinct) settle() {
 	slices.Sort(d.recent)
 	fresh := slices.Compact(d.recent)

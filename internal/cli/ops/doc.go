@@ -1,27 +1,29 @@
-// Package ops implements the commands of capper that operators run: import, backup, restore, migrate, doctor, size
-// and healthcheck.
+// Package ops implements the commands of capper that operators run: import, backup, restore, migrate, doctor, size and
+// healthcheck.
 //
 // # Import
 //
-// The command `capper import` reads files of sends that were made elsewhere, sorts them by namespace and time, and
-// has a running service record them. The command reads all files before it sends the first row, so a file with faults
-// changes nothing. It sorts a million rows at a time in memory. Further rows go to sorted runs in a temporary
-// directory, which are merged during the import. A send takes about 30 bytes there, plus its message id.
+// The command `capper import` reads files of sends that another program made. It sorts the sends by namespace and time,
+// and imports them into a running service. The command reads all files before it sends the first row, so a file with
+// errors changes nothing. The command sorts a million rows at a time in memory. If there are more rows, the command
+// writes sorted runs to a temporary directory, and merges them during the import. In the temporary directory, a send
+// takes about 30 bytes plus its message id.
 //
-// A call holds rows of one namespace, oldest first. Several batches are sent in parallel, but the batches of one user
-// follow each other, because the service keeps the first of equal sends. The service recognizes a repeated send. An
-// unanswered batch is therefore sent again unchanged, and an interrupted import is started again from the beginning.
+// A call contains rows of one namespace, in ascending order of time. The command sends several batches in parallel. It
+// sends the batches of one user one after another, because the service keeps the first of equal sends. The service
+// recognizes a repeated send. Therefore the command sends a batch without a response again, unchanged. A user can run
+// an interrupted import again from the beginning.
 //
 // # Health check
 //
-// The command `capper healthcheck` asks the service of this machine for its health. A container image without other
-// programs needs it, because the container runtime restarts the service by its result.
+// The command `capper healthcheck` requests the health of the service on the same machine. The command exists for a
+// container image without other programs, because the container runtime uses its exit status to decide on a restart.
 //
 // # Migration
 //
-// The command `capper migrate` copies the records of an embedded store to Redis while the embedded store still
-// decides. It works in passes over copies of the store. The last pass reads the store itself, which no service writes
-// to any longer.
+// The command `capper migrate` copies the records of an embedded store to Redis while the service still uses the
+// embedded store. The command works in passes, each with a new copy of the embedded store. The last pass reads the
+// embedded store itself, after the service has stopped.
 //
 //	Pass(copy of now, copies of earlier passes)
 //	   │  walk over all of them, user by user          walk.go
@@ -31,10 +33,11 @@
 //	   ▼
 //	read them back and compare; if they differ, erase the user's log and merge it again
 //
-// No service decides on the target before the last pass, so a pass may replace a log there. Releases and erasures
-// between two passes arrive in this way. A send in the target that no copy ever had comes from another writer, and
-// the pass stops before it removes anything. An unfinished pass may have written sends that the next copy no longer
-// has. The next pass therefore walks over that copy too, and then reads back every user.
+// Before the last pass, no service uses the Redis store, so a pass may replace the log of a user in Redis. This is how
+// releases and erasures between two passes get to Redis. If Redis contains a send that no copy ever contained, another
+// program has written the send. The pass then stops before it removes anything. An unfinished pass may have written
+// sends to Redis that the next copy no longer contains. Therefore the next pass also reads the copy of the unfinished
+// pass, and reads back the log of every user.
 //
-// A migration leaves out sends older than every window, the counts of messages and the logs of pacers.
+// A migration does not copy sends that are older than every window, counts of messages, and logs of pacers.
 package ops

@@ -28,13 +28,13 @@ type DoctorCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// Run runs all checks and prints the findings.
+// Run runs all checks of the configuration and prints the findings.
 func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	subject := &doctor.Subject{
 		File: c.Config, Users: int64(c.Users), Sends: c.Sends, Density: c.Density, Publisher: c.Publisher,
 		MaxAge: c.MaxAge, Process: c.PID, Key: cli.Key(),
 	}
-	subject.Config, _ = config.Load(c.Config) // the first check says what is wrong with it
+	subject.Config, _ = config.Load(c.Config) // the first check reports this error
 	report := doctor.Run(ctx, doctor.List(subject))
 	looked := len(report.Findings)
 	if c.Quiet {
@@ -61,7 +61,7 @@ func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// Validate rejects an impossible load.
+// Validate rejects impossible values of flags.
 func (c *DoctorCommand) Validate() error {
 	load := sizing.Load{Users: max(1, int64(c.Users))}.WithDefaults()
 	load.Sends, load.Density = c.Sends, c.Density
@@ -78,7 +78,7 @@ func (c *DoctorCommand) Validate() error {
 	return nil
 }
 
-// print prints a line for each finding. Below a warning or failure it prints the change to make.
+// print prints one line for each finding. After a warning or a failure, print also prints the recommended change.
 func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
 	for i := range report.Findings {
 		f := &report.Findings[i]

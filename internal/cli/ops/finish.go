@@ -10,12 +10,12 @@ import (
 	"capper/internal/terminal"
 )
 
-// migratedDir returns the directory name of the embedded store from the last pass on. The new name keeps a service
-// from deciding on the old store again.
+// migratedDir returns the directory name of the embedded store during and after the last pass. Because of the new name,
+// a service with the old configuration cannot use the embedded store any more.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// lookFor learns the ids of the store for a last pass before which no other pass was made. The file beside the
-// directory, which stays when the directory is renamed, has them.
+// lookFor reads the kind of user ids of the embedded store, for a last pass without any earlier pass. A file beside the
+// directory of the store contains the kind. The file keeps its name when the directory is renamed.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)
@@ -23,9 +23,9 @@ func (w *work) lookFor(dir string) (err error) {
 	return err
 }
 
-// openFinished opens the embedded store itself for the last pass, under its new name. Because nothing is recorded
-// there any longer, a failed last pass can be repeated. A store that already has the new name shows that a last pass
-// did not end.
+// openFinished opens the embedded store itself for the last pass, after renaming its directory. No service writes to
+// the renamed store, so a failed last pass can be repeated. If the directory already has the new name, an earlier last
+// pass did not finish.
 func (w *work) openFinished(dir string) (Source, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,8 +50,9 @@ func (w *work) openFinished(dir string) (Source, error) {
 	return source, w.note(func(s *state) { s.Finishing = dir })
 }
 
-// checkFinishing rejects another store than the one of the unfinished last pass. checkFinishing also rejects a store
-// that was put back into service since, because Redis still holds sends that were released there meanwhile.
+// checkFinishing returns an error if the directory is not the directory with which the last pass began. It also returns
+// an error if a service has used the store again since then, because Redis would keep sends that this service has
+// released meanwhile.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {
@@ -71,7 +72,8 @@ func (w *work) checkFinishing(dir string) error {
 	return nil
 }
 
-// takeAway renames the store's directory, after it has checked that the store is the right one and not open.
+// takeAway renames the directory of the embedded store. Before that, it checks that the store belongs to the migration
+// and that no other process has opened the store.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf(
@@ -89,7 +91,7 @@ func (w *work) takeAway(dir string) error {
 	return os.Rename(dir, migratedDir(dir))
 }
 
-// openKnown opens a store and returns an error if it is not the store of this migration.
+// openKnown opens a store, and returns an error if the store does not belong to this migration.
 func (w *work) openKnown(dir string) (*pebblestore.Store, error) {
 	source, err := w.open(dir)
 	if err != nil {

@@ -20,7 +20,7 @@ type HealthcheckCommand struct {
 	Timeout time.Duration `default:"3s" help:"Maximum time to wait for the answer of the service."`
 }
 
-// Run asks each listener of the service for its health, and fails if one is not healthy.
+// Run requests the health of the service from each of its listeners, and returns an error if one reports a problem.
 func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	listeners, err := config.Listeners(c.Config)
 	if err != nil {
@@ -42,15 +42,15 @@ func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	return nil
 }
 
-// newClient returns an HTTP client for services on this machine. newClient uses no proxy and accepts any certificate,
-// because it sends no secret and reads only a status.
+// newClient returns an HTTP client for services on this machine. It uses no proxy, and accepts any certificate, because
+// it sends no secret and reads only a status.
 func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: nil, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 }
 
-// maxReason is the most bytes of an answer that are shown.
+// maxReason is the maximum number of bytes of a response that the command prints.
 const maxReason = 1 << 10
 
 func ask(ctx context.Context, client *http.Client, url string) error {
@@ -66,6 +66,6 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
-	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // a partial body is reported as it is
+	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // a read error does not matter
 	return fmt.Errorf("%s: %s: %s", url, response.Status, terminal.Escape(strings.TrimSpace(string(reason))))
 }

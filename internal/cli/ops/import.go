@@ -68,13 +68,13 @@ type report struct {
 	dense  *roaring.Bitmap
 	images distinct
 	bad    []string
-	empty  []string // files without a row
+	empty  []string // files without rows
 }
 
-// mostShown is the most bad rows that are shown.
+// mostShown is the maximum number of bad rows that the command prints.
 const mostShown = 5
 
-// Run imports sends that were made elsewhere. A repeated import changes nothing.
+// Run imports sends that another program made. Running the import again changes nothing.
 func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	options, err := c.options()
 	if err != nil {
@@ -106,14 +106,16 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 	return found.fault()
 }
 
-// keyRule is the rule for the API key of an import.
+// keyRule is advice about the API key of an import.
 const keyRule = "the key in " + cli.KeyVariable +
 	" needs the scopes read and admin; a key with a namespace cannot have admin"
 
-// farClock is the clock difference between the service and this machine above which the command prints a warning.
+// farClock is the difference between the clocks of the service and of this machine above which the command prints a
+// warning.
 const farClock = 10 * time.Second
 
-// ask asks the service in advance for reasons to reject rows: unknown channels, and times after the service's clock.
+// ask reads the channels and the clock of the service in advance, so that the command can reject rows with unknown
+// channels or future times.
 func (c *ImportCommand) ask(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -177,7 +179,7 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--ids: %w", err)
 		}
-		o.Scheme = ids.New(kind, ids.Key{}) // until the service returns its key, which only a real import needs
+		o.Scheme = ids.New(kind, ids.Key{}) // the real key follows in ask, and a dry run needs none
 	}
 	if c.Timezone == "" {
 		return o, nil
@@ -190,7 +192,7 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 	return o, nil
 }
 
-// read reads all files and sorts their rows.
+// read reads all files and adds their rows to the sorter.
 func (c *ImportCommand) read(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -246,7 +248,7 @@ func (c *ImportCommand) read(
 	return r, nil
 }
 
-// remedy returns the advice for bad rows.
+// remedy returns advice about bad rows.
 func (c *ImportCommand) remedy() string {
 	advice := "nothing was imported; correct the rows, or skip them with --max-bad-rows"
 	if c.DryRun && c.IDs == "" {
@@ -255,7 +257,7 @@ func (c *ImportCommand) remedy() string {
 	return advice
 }
 
-// nothing returns an error for files without any send.
+// nothing returns an error that says that the files contain no send.
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
@@ -267,7 +269,7 @@ func (r *report) nothing() error {
 	return fmt.Errorf("none of the %d files, such as %s, contains a send", len(r.Files), r.Files[0])
 }
 
-// expand returns the files that the arguments name.
+// expand returns the files that the arguments of the command name.
 func (c *ImportCommand) expand(ctx context.Context) (files []string, err error) {
 	for _, name := range c.Files {
 		if name == format.Stdin {
@@ -315,7 +317,7 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// send sends the rows, and sends them once more to verify that they were recorded.
+// send imports all rows, and then imports them a second time to check that the store recorded them.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
 ) error {
@@ -341,7 +343,7 @@ func (c *ImportCommand) send(
 	return err
 }
 
-// unsent adds advice to the error of unsent rows, for example to run the import again.
+// unsent adds advice to the error of an import, for example to run the command again.
 func (c *ImportCommand) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
 		return terminal.Hinted(err, "all sends before this row are recorded, and none after it; correct the row "+
@@ -390,7 +392,7 @@ func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	return terminal.Table(on.Out, terminal.Left, table...)
 }
 
-// fault returns the exit error for rows that were not imported.
+// fault returns the error of the command for rows that were not imported.
 func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {

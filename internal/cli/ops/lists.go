@@ -10,12 +10,12 @@ import (
 	"capper/internal/live"
 )
 
-// changing is the number of changes to sets that are copied in parallel.
+// changing is the number of changes of sets that are copied simultaneously.
 const changing = 64
 
-// CopyChanges copies the changes that calls made to sets to another store, with their instants and clients, and reads
-// them back. It returns the number of changes, and an error unless the other store has all of them. CopyChanges may be
-// repeated.
+// CopyChanges copies the live changes of sets to another store, with their times and clients, and then reads the
+// copies. It returns the number of changes. It returns an error unless the other store contains all changes. Callers
+// may repeat CopyChanges.
 func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 	records := from.Lists().Records(func(capping.UserID) bool { return true })
 	group, within := errgroup.WithContext(ctx)

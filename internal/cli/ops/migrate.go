@@ -27,16 +27,16 @@ type MigrateCommand struct {
 	Finish string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), for the last run after the service has stopped. The command first renames this directory, so that no service can use it again."`
 }
 
-// migrated is the result of a pass, in the form of --json.
+// migrated is the output of a pass with --json.
 type migrated struct {
 	Result
-	Changes  int     `json:"changes,omitempty"` // changes that calls made to sets
+	Changes  int     `json:"changes,omitempty"` // number of live changes of sets
 	Finished bool    `json:"finished"`
-	Moved    string  `json:"moved,omitempty"` // new name of the embedded store's directory
+	Moved    string  `json:"moved,omitempty"` // new directory name of the embedded store
 	Seconds  float64 `json:"seconds"`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *MigrateCommand) Help() string {
 	return "Copies the sends of the embedded store of a running service and the changes that calls made to sets to " +
 		"Redis, and reads all of them back. Counts of messages and logs of pacers are not copied. Another " +
@@ -70,7 +70,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return errors.Join(err, work.dropNext())
 	}
 	target, err := openTarget(ctx, cfg, work, users)
-	if err != nil { // the copy was not used; otherwise each try would leave another copy
+	if err != nil { // removes the unused copy, so that repeated attempts do not leave many copies
 		return errors.Join(err, work.dropNext())
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
@@ -105,7 +105,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	return c.print(on, &done)
 }
 
-// bring makes the pass and shows its progress.
+// bring runs the pass and shows its progress.
 func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
@@ -119,8 +119,8 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// fetch downloads a copy of the running service's store into the directory. fetch rejects a configuration whose
-// channels have other numbers. The last pass needs no copy.
+// fetch downloads a copy of the running service's store to the working directory. It returns an error if the
+// configuration changes the number of a channel. The last pass needs no copy.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()
@@ -140,7 +140,7 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 	return terminal.WithStatus(terminal.BadInput, err)
 }
 
-// source returns the copy, or the store itself for the last pass.
+// source returns the copy of the store. For the last pass, source returns the store itself.
 func (c *MigrateCommand) source(work *work) (Source, error) {
 	if c.Finish != "" {
 		return work.openFinished(c.Finish)
@@ -166,11 +166,11 @@ func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 	return nil
 }
 
-// lookingTime bounds the time for reading the location of the segments.
+// lookingTime is the time limit for reading the location of the segments.
 const lookingTime = 30 * time.Second
 
-// compareIDs compares the ids of the store with those of the service that will use the copy. compareIDs returns the
-// number of ids in the segments' location; 0 means that the number is not known.
+// compareIDs checks that the configuration and the segments have the user ids of the store. It returns the number of
+// ids in the segments; 0 means that the number is unknown.
 func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, cfg *config.Config, are database.IDs) (
 	users int, err error) {
 	kind := cmp.Or(are.Kind, ids.Dense.String())
@@ -202,15 +202,15 @@ func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, c
 	return users, nil
 }
 
-// otherIDs returns the error for a configuration whose ids are not those of the store.
+// otherIDs returns the error for a configuration whose user ids differ from those of the store.
 func (c *MigrateCommand) otherIDs(found, kind string) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
 		"%s: %s, but the embedded store has ids of the kind %s: a migration keeps the kind and the key of ids",
 		c.Config, found, kind))
 }
 
-// openTarget opens Redis. The first pass creates the store, for about the given number of users, and fails if a store
-// already exists.
+// openTarget opens the Redis store. The first pass creates the store, sized for about the given number of users. It
+// fails if Redis already contains a store.
 func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {
@@ -239,10 +239,10 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 	return target, nil
 }
 
-// ghost is the time for which a killed instance or pass still counts as running, with a margin.
+// ghost is the time for which Redis still lists a killed instance or pass as running, with a margin.
 const ghost = 40 * time.Second
 
-// alone returns an error if a service already decides on the target.
+// alone returns an error if a service already uses the Redis store.
 func alone(ctx context.Context, target *redisstore.Store) error {
 	for started := time.Now(); ; {
 		fleet := target.Health(ctx).Fleet

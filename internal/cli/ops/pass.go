@@ -13,41 +13,42 @@ import (
 )
 
 const (
-	portion = 4096 // users that are merged and read back together
-	readers = 64   // users that are read in parallel
+	portion = 4096 // number of users whose logs are merged and read back together
+	readers = 64   // number of simultaneous reads of logs
 	patient = time.Minute
-	margin  = 10 * time.Second // time before a send expires, in which only one of the stores may still have it
+	margin  = 10 * time.Second // before a send expires, only one of the two stores may still have it
 )
 
-// target is the store that receives the logs.
+// target is the store to which a migration copies the logs of users.
 type target interface {
 	capping.Merger
 	Log(ctx context.Context, user capping.UserID) (capping.Log, error)
 	Erase(ctx context.Context, user capping.UserID) error
 }
 
-// Pass is one pass of a migration. Now and Target are required.
+// Pass copies the logs of all users once from the embedded store to the target. The fields Now and Target are required.
 type Pass struct {
-	Now        Source   // the data that the target must have after the pass
-	Last       Source   // the data of the last finished pass; nil: no pass has finished
-	Unfinished []Source // the data of later passes that did not finish
+	Now        Source   // logs that the target must contain after the pass
+	Last       Source   // logs of the last finished pass; nil: no finished pass
+	Unfinished []Source // logs of later passes that did not finish
 	Target     target
-	Images     bool                 // users are images of ids
+	Images     bool                 // user ids are not dense
 	Retention  time.Duration        // longest window of the policy
 	Clock      func() time.Time     // nil: time.Now
-	Progress   func(result *Result) // called now and then; nil: no progress
+	Progress   func(result *Result) // called from time to time; nil: no progress
 }
 
 // Result counts the work of a pass.
 type Result struct {
-	Users    int64 `json:"users"`    // users with a log that still matters
+	Users    int64 `json:"users"`    // users with at least one send that has not expired
 	Sends    int64 `json:"sends"`    // sends in these logs
-	Same     int64 `json:"same"`     // users whose log did not change since the last pass; not read back
-	Verified int64 `json:"verified"` // users whose log was read back and is equal
-	Replaced int64 `json:"replaced"` // of those, users whose different log in the target was replaced
+	Same     int64 `json:"same"`     // users whose log has not changed since the last pass; not read back
+	Verified int64 `json:"verified"` // users whose log was read back and found equal
+	Replaced int64 `json:"replaced"` // of the verified users, those whose log in the target was replaced
 }
 
-// Run makes the pass. If it returns no error, every log in the target equals the log in Now. Run may be repeated.
+// Run runs the pass. If Run returns no error, the log of every user in the target is equal to the log in Now. Callers
+// may repeat Run.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -85,7 +86,7 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	}
 }
 
-// name returns the name of a user in errors.
+// name returns the text for a user in errors.
 func (p *Pass) name(user capping.UserID) string {
 	if p.Images {
 		return fmt.Sprintf("image %016x", uint64(user))
@@ -93,7 +94,7 @@ func (p *Pass) name(user capping.UserID) string {
 	return fmt.Sprintf("user %d", user)
 }
 
-// batch is a number of users whose logs are copied together.
+// batch holds some users whose logs are copied together.
 type batch struct {
 	pass    *Pass
 	horizon capping.Instant
@@ -102,7 +103,7 @@ type batch struct {
 	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
-// add adds a user to the batch, with the user's logs in Now and in the other sources.
+// add adds a user to the batch, with the user's logs in all sources. The first of the logs is from Now.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -116,7 +117,7 @@ func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, sam
 	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
 }
 
-// settle merges the logs of the batch into the target and reads each of them back.
+// settle merges the logs of the batch into the target, and then reads back each log.
 func (b *batch) settle(ctx context.Context, result *Result) error {
 	if len(b.users) == 0 {
 		return nil
@@ -173,7 +174,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	return nil
 }
 
-// messages returns the messages of the tokens that Now remembers.
+// messages returns the messages that the source Now stores for the tokens.
 func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
 	list := make([]capping.Token, 0, len(tokens))
 	for token := range tokens {
@@ -186,12 +187,12 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 	return messages, err
 }
 
-// ErrDiffers reports that the target has a send that no source ever had, or that it lost a send of this pass. Another
-// writer must be active.
+// ErrDiffers reports that the target contains a send that no source ever contained, or lacks a send that the pass has
+// written. The probable reason is that another program writes to the target.
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
-// verify reads a user's log back. If the log is that of an earlier copy, verify replaces it.
+// verify reads back the log of a user. If the log is equal to a log of an earlier pass, verify replaces the log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)
@@ -224,7 +225,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of reports whether every send of the log occurs in one of the other logs.
+// of reports whether each send of the log is in at least one of the other logs.
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

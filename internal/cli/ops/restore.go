@@ -19,18 +19,18 @@ type RestoreCommand struct {
 	JSON            bool   `help:"Print the result as JSON."`
 }
 
-// restored is the result of a restore, in the form of --json.
+// restored is the output of the restore command with --json.
 type restored struct {
 	File        string    `json:"file"`
 	To          string    `json:"to,omitempty"`
 	Store       string    `json:"store"`
-	MissingFrom time.Time `json:"missing_from"` // sends after it are not known
+	MissingFrom time.Time `json:"missing_from"` // later sends are not in the archive
 	Program     string    `json:"program"`
 	Files       int       `json:"files"`
 	SizeBytes   int64     `json:"size_bytes"`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *RestoreCommand) Help() string {
 	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
 		"is written; a directory that is not empty is rejected. After the restore the service has the sends and the " +
@@ -39,7 +39,7 @@ func (c *RestoreCommand) Help() string {
 		"the changes of the audit again."
 }
 
-// Run checks the archive and extracts it.
+// Run checks the archive, and extracts it unless --to is missing.
 func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	file, err := os.Open(c.File)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// sender sends rows to the service, with several batches in parallel.
+// sender sends rows to the service, several batches at a time.
 type sender struct {
 	api      *client.Client
-	patience time.Duration // for which a batch is sent again
+	patience time.Duration // time for which a batch is retried
 	parallel int
 	batch    int
 	reach    func(*api.ImportSummary)
@@ -31,15 +31,15 @@ type sender struct {
 	err error
 }
 
-// all sends all rows. One worker sends all rows of a user, in order, so that the service records the earliest of
-// equal sends.
+// all sends all rows to the service. A single worker sends all rows of a user, in order, so that the service records
+// the earliest of equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	queues := make([]queue, s.parallel)
 	var workers sync.WaitGroup
 	for i := range queues {
-		// The buffer lets the reader continue while one worker is busy and the others are idle.
+		// With the buffer, the reader can continue while one worker is busy and the others are idle.
 		queues[i].batches = make(chan []format.SendRow, 1)
 		workers.Go(func() {
 			for batch := range queues[i].batches {
@@ -75,7 +75,7 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 	return s.sum, err
 }
 
-// queue holds the batches of one worker.
+// queue holds the batches for one worker.
 type queue struct {
 	next    []format.SendRow
 	batches chan []format.SendRow
@@ -91,7 +91,8 @@ func (l *queue) give(ctx context.Context) error {
 	}
 }
 
-// queueOf distributes users over n workers. queueOf also spreads regular selections evenly, such as every fourth user.
+// queueOf returns the worker for a user, from 0 to n-1. It also distributes regular selections of users evenly, such as
+// every fourth user.
 func queueOf(user capping.UserID, n int) int {
 	high, _ := bits.Mul64(uint64(user)*0x9e3779b97f4a7c15, uint64(n))
 	return int(high)
@@ -105,8 +106,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send sends one batch of rows in one namespace. send retries unavailable users and an unavailable service until the
-// patience is over.
+// send sends a batch of rows that belong to one namespace. It retries unavailable users and failed calls until the time
+// in patience has passed.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -149,8 +150,8 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// call sends one batch once. call returns the rows of unavailable users. Their expired sends are sent again but counted
-// only once, because only sends that have not expired count as unavailable.
+// call sends a batch once, and returns the rows of unavailable users. A retry also contains the expired sends of these
+// users, but they count only once, because only sends that have not expired count as unavailable.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -184,14 +185,14 @@ func leftOf(batch []format.SendRow, unavailable func(*format.SendRow) bool) (lef
 	return left
 }
 
-// refusedSend reports a send that the service rejected although it was read without fault, for example because the
-// service's clock is behind.
+// refusedSend reports a send that the service rejected, although the command found no error in its row. A possible
+// reason is a slow clock of the service.
 type refusedSend struct {
 	row format.SendRow
 	err error
 }
 
-// Error returns a text with the fields of the send, because the position in the call means nothing to the user.
+// Error returns a text with the fields of the send, because users cannot find the row by its position in the call.
 func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service rejected the send of user %s at %s", idOf(&r.row),
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -207,7 +208,8 @@ func (r *refusedSend) Error() string {
 // Unwrap returns the error of the service.
 func (r *refusedSend) Unwrap() error { return r.err }
 
-// refusedOf returns the row that an error of the service concerns. ok is false if it concerns no row.
+// refusedOf returns the row to which an error of the service refers. The result ok is false if the error refers to no
+// row.
 func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -222,12 +224,12 @@ func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) 
 	return batch[i], true
 }
 
-// idOf returns the id of a row's user.
+// idOf returns the user id in a row.
 func idOf(row *format.SendRow) string {
 	return cmp.Or(row.ID, strconv.FormatUint(uint64(row.User), 10))
 }
 
-// requestOf returns a request with the rows, whose ids are dense. A field that all rows share appears once.
+// requestOf returns a request with the rows of a batch, for dense ids. A value that all rows share is sent only once.
 func requestOf(batch []format.SendRow) *api.ImportRequest {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequest{Channel: channel, MessageID: messageID, Sends: make([]api.ImportedSend, len(batch))}
@@ -238,7 +240,7 @@ func requestOf(batch []format.SendRow) *api.ImportRequest {
 	return r
 }
 
-// requestOfIDs is requestOf for ids of the other kinds.
+// requestOfIDs does the same as requestOf, for ids that are not dense.
 func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequestStrings{Channel: channel, MessageID: messageID,
@@ -253,7 +255,7 @@ func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	return r
 }
 
-// sharedBy returns the channel and the message id that all rows have; "" if they differ.
+// sharedBy returns the channel and the message id that all rows share. If the values differ, the result is "".
 func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	channel, messageID = batch[0].Channel, batch[0].MessageID
 	for i := range batch {
@@ -267,7 +269,7 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the text of a row, or "" if all rows share a text.
+// unless returns own, the value of a row. If all rows share a value, it returns "".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""

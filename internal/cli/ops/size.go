@@ -14,10 +14,10 @@ import (
 	"capper/internal/terminal"
 )
 
-// count is a number that may have the suffix k, M or G.
+// count is a whole number on the command line, which may have the suffix k, M or G.
 type count int64
 
-// exact is the largest number up to which all whole numbers are exact in a float64.
+// exact is the largest number up to which a float64 represents all whole numbers exactly.
 const exact = 1 << 53
 
 // UnmarshalText parses a number such as 270M, 30k or 1000000.
@@ -54,7 +54,7 @@ type SizeCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// load returns the load that the flags describe, with defaults for the other flags.
+// load returns the load that the flags describe, with default values for absent flags.
 func (c *SizeCommand) load() sizing.Load {
 	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
 	if c.IDs != ids.Dense.String() {
@@ -73,12 +73,12 @@ func (c *SizeCommand) load() sizing.Load {
 	return load
 }
 
-// faults returns the errors of a load as errors of the flags, one on each line.
+// faults converts the errors of a load to errors of flags, with one error per line.
 func faults(err error) error {
 	return terminal.Misuse(errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--")))
 }
 
-// Run prints the resources that the load needs.
+// Run prints the resources that the load requires.
 func (c *SizeCommand) Run(_ context.Context, on *terminal.Streams) error {
 	plan, err := sizing.Of(c.load())
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// runRows is the number of rows that are sorted in memory at a time.
+// runRows is the number of rows that are sorted in memory together.
 const runRows = 1_000_000
 
 // sorter sorts rows by namespace, then by time, then by user.
 type sorter struct {
-	dir   string // directory of the runs; "": not created yet
-	most  int    // most rows of a run
+	dir   string // parent directory of the temporary directory; "": the default
+	most  int    // maximum number of rows in a run
 	rows  []format.SendRow
 	files []string
 	made  string
-	names map[string]string // texts that many rows share
+	names map[string]string // texts that many rows share, such as message ids
 }
 
 func inTurn(a, b format.SendRow) int {
@@ -34,10 +34,10 @@ func inTurn(a, b format.SendRow) int {
 		cmp.Compare(a.ID, b.ID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
-// mostNames is the most different texts that the sorter shares between rows.
+// mostNames is the maximum number of distinct texts that the sorter shares between rows.
 const mostNames = 10_000
 
-// shared returns an equal text whose memory the rows share.
+// shared returns a text with the same bytes, whose memory many rows share.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -45,7 +45,7 @@ func (s *sorter) shared(text string) string {
 	if s.names == nil || len(s.names) >= mostNames {
 		s.names = make(map[string]string)
 	}
-	text = string([]byte(text)) // copies the text, so that the whole line can be freed
+	text = string([]byte(text)) // a copy, so that the memory of the whole line can be freed
 	s.names[text] = text
 	return text
 }
@@ -59,7 +59,7 @@ func (s *sorter) add(r format.SendRow) error {
 	return s.spill()
 }
 
-// spill writes the rows in memory to a temporary file, as a sorted run.
+// spill sorts the rows in memory and writes them to a temporary file, which is one run.
 func (s *sorter) spill() (err error) {
 	if s.made == "" {
 		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
@@ -99,13 +99,13 @@ func appendRow(dst []byte, r format.SendRow) []byte {
 	return dst
 }
 
-// run is a sorted run while it is read.
+// run is a sorted file of rows, with the next row to read.
 type run struct {
 	from *bufio.Reader
 	next format.SendRow
 }
 
-// advance reads the next row. advance returns io.EOF at the end.
+// advance reads the next row of the run. At the end, advance returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (r *run) advance() (err error) {
 	return nil
 }
 
-// runs is a heap of runs, sorted by their next rows.
+// runs is a heap of runs, ordered by their next rows.
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
@@ -142,7 +142,7 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// each passes all rows to yield, in sorted order. each may be called more than once.
+// each calls yield for all rows in sorted order. Callers may call each more than once.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

@@ -14,15 +14,15 @@ import (
 	"capper/internal/terminal"
 )
 
-// stateFile is the name of the file in which a migration keeps its state between passes.
+// stateFile is the name of the file in which a migration stores its state between two passes.
 const stateFile = "state.json"
 
-// state is the state of a migration. The zero value means that no pass has begun.
+// state is the stored state of a migration.
 type state struct {
 	Begun     bool             `json:"begun"`               // this migration has created the store in Redis
-	Store     string           `json:"store,omitempty"`     // id of the embedded store; "": not known yet
-	IDs       *database.IDs    `json:"ids,omitempty"`       // ids of the embedded store's users; nil: dense ids
-	Mark      uint64           `json:"mark,omitempty"`      // mark of the newest copy
+	Store     string           `json:"store,omitempty"`     // id of the embedded store; "": not yet known
+	IDs       *database.IDs    `json:"ids,omitempty"`       // user ids of the embedded store; nil: dense ids
+	Mark      uint64           `json:"mark,omitempty"`      // newest version number (mark) of the copies
 	Channels  map[string]uint8 `json:"channels,omitempty"`  // numbers of the channels in the logs
 	Finishing string           `json:"finishing,omitempty"` // directory of the store; "": the last pass has not begun
 	Finished  *time.Time       `json:"finished,omitempty"`
@@ -48,7 +48,7 @@ func (s *state) write(dir string) error {
 	})
 }
 
-// errAnother returns the error for a store that is not the store of this migration.
+// errAnother returns the error for a store that does not belong to this migration.
 func (s *state) errAnother(what string) error {
 	return terminal.Hinted(fmt.Errorf(
 		"directory %s must hold the store that earlier migration passes copied, but holds another one",
@@ -56,8 +56,9 @@ func (s *state) errAnother(what string) error {
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
-// takes returns an error if the store must not be the source of the last pass: it is another store, or older than the
-// data of the earlier passes. mark is a mark that the store got after the last pass's calls.
+// takes returns an error if the store must not be the source of the last pass. This is the case for another store, and
+// for a store that is older than the copies of the earlier passes. The argument mark is a version number, which the
+// store increases while a service uses it.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

@@ -7,24 +7,26 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is a store whose logs can be read in order of users. Nobody may write to the store.
+// Source is a store whose logs can be read in the ascending order of users. No process may write to the store
+// meanwhile.
 type Source interface {
-	// Logs returns up to most users who have a log, in ascending order beginning at from, and their logs.
+	// Logs returns at most most users who have a log, and their logs. The users are in ascending order, beginning with
+	// from.
 	Logs(ctx context.Context, from capping.UserID, most int) ([]capping.UserID, []capping.Log, error)
-	// Messages returns the messages of tokens, like capping.Store.
+	// Messages returns the messages for tokens, in the same way as capping.Store.
 	Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error)
 }
 
-// walk is the position in the users of one source.
+// walk is a position in the ascending list of users of one source.
 type walk struct {
 	source Source
 	users  []capping.UserID
 	logs   []capping.Log
-	from   capping.UserID // where the next portion begins
+	from   capping.UserID // first user of the next portion
 	ended  bool           // the source has no next portion
 }
 
-// head returns the next user. ok is false at the end.
+// head returns the next user of the walk. The result ok is false at the end.
 func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err error) {
 	if len(w.users) == 0 && !w.ended {
 		if w.users, w.logs, err = w.source.Logs(ctx, w.from, portion); err != nil {
@@ -41,8 +43,8 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// take returns the user's log if the user is next, and moves on. take returns nil if the source has no log of the
-// user.
+// take returns the log of the user if the user is the next user of the walk, and advances the walk. If the source has
+// no log of the user, take returns nil.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]
@@ -51,7 +53,7 @@ func (w *walk) take(user capping.UserID) (log capping.Log) {
 	return log
 }
 
-// lowest returns the lowest next user among the walks. ok is false at the end of all walks.
+// lowest returns the lowest of the next users of all walks. The result ok is false when all walks have ended.
 func lowest(ctx context.Context, walks []*walk) (user capping.UserID, ok bool, err error) {
 	for _, w := range walks {
 		at, is, err := w.head(ctx)

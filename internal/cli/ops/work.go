@@ -16,25 +16,26 @@ import (
 	"capper/internal/terminal"
 )
 
-// A migration uses these file names in its directory. Beside each copy lies a file COPY.id with the id of the
-// copied store.
+// These constants are the file names in the working directory of a migration. For each copy, a file COPY.id contains
+// the id of the copied store.
 const (
 	lastCopy = "copy"        // copy of the last finished pass
 	nextCopy = "next"        // copy of the current pass
-	halfCopy = "unfinished-" // followed by a number: copy of an unfinished pass
+	halfCopy = "unfinished-" // prefix, followed by a number: copy of an unfinished pass
 	archive  = "next.tar"
 )
 
-// copyCache is the memory for the cache of each copy, in bytes. A copy is read once, in order, so the cache is small.
+// copyCache is the size in bytes of the cache for each copy. The cache is small, because a pass reads a copy once and
+// in order.
 const copyCache = 64 << 20
 
-// work is the directory of a migration, with the copies of the store.
+// work is the working directory of a migration, with copies of the embedded store.
 type work struct {
 	dir        string
 	state      state
-	ids        database.IDs // ids of the store's users
-	last       Source       // nil: no pass has finished
-	unfinished []Source     // passes since the last finished one
+	ids        database.IDs // user ids of the embedded store
+	last       Source       // copy of the last finished pass; nil: no finished pass
+	unfinished []Source     // copies of later passes that did not finish
 	stores     []*pebblestore.Store
 }
 
@@ -70,8 +71,8 @@ func (w *work) begin(finish bool) (err error) {
 	return w.openCopies()
 }
 
-// openCopies opens the copies of earlier passes. The copy of an unfinished pass is kept, because that pass may have
-// written some of its sends.
+// openCopies opens the copies of earlier passes. The copy of an unfinished pass is kept, because the pass may have
+// written sends of this copy to Redis.
 func (w *work) openCopies() error {
 	half, err := filepath.Glob(w.path(halfCopy + "*.id"))
 	if err != nil {
@@ -99,13 +100,13 @@ func (w *work) openCopies() error {
 
 func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
 
-// note changes the state and stores it.
+// note changes the state of the migration and stores the state.
 func (w *work) note(reached func(*state)) error {
 	reached(&w.state)
 	return w.state.write(w.dir)
 }
 
-// open opens a store that no other process has open.
+// open opens a store that no other process may have opened.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
 		CacheBytes: copyCache, IDs: w.ids})
@@ -116,9 +117,9 @@ func (w *work) open(dir string) (*pebblestore.Store, error) {
 	return store, nil
 }
 
-// fetch downloads a copy of the running service's store into the directory.
+// fetch downloads a copy of the running service's store to the working directory.
 func (w *work) fetch(ctx context.Context, api *client.Client) error {
-	if err := w.dropNext(); err != nil { // removes an incomplete copy that no pass used
+	if err := w.dropNext(); err != nil { // removes an incomplete copy that no pass has used
 		return err
 	}
 	check := database.NewChecker()
@@ -154,7 +155,7 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// end marks the pass as finished. A finished last pass ends the migration.
+// end records that the pass has finished. After the last pass, end records that the migration has finished.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (w *work) end() error {
 	return rename(w.path(nextCopy), w.path(lastCopy))
 }
 
-// close closes all stores. close may be called again.
+// close closes all stores. Callers may call close again.
 func (w *work) close() (err error) {
 	for _, store := range w.stores {
 		err = errors.Join(err, store.Close())
@@ -184,8 +185,8 @@ func (w *work) close() (err error) {
 	return err
 }
 
-// rename renames a store's directory and the file beside it. If a run stops between the two steps, the next run
-// rejects the directory.
+// rename renames the directory of a store and the file COPY.id of the store. If the command stops between these two
+// steps, the next run rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
 }
@@ -195,7 +196,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// remove removes a file. A missing file is no error.
+// remove removes a file. For a missing file, remove returns nil.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err
