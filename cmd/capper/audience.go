@@ -15,8 +15,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// audience selects the users of a command: the users in a file, or the users of an expression that the service
-// evaluates.
+// audience holds the arguments that select the users of a command: a file of user ids, or an audience expression that
+// the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not, after a blank) and parentheses."`
@@ -24,7 +24,7 @@ type audience struct {
 	idFile
 }
 
-// check rejects arguments that name no audience, or more than one.
+// check returns an error unless the arguments name exactly one audience.
 func (a *audience) check() error {
 	switch {
 	case a.File == "" && a.Expression == "":
@@ -43,8 +43,8 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts returns the audience of the expression, divided into calls of one generation. parts stores the generation, so
-// that a later run can continue with the same users.
+// parts divides the users of the audience expression into several calls about one segments generation. It stores the
+// name of the generation in a, so that a later run can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// pinned returns the flag that makes a later run select the same users as this run.
+// pinned returns the flag with which a later run selects the same users as this run.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -71,13 +71,13 @@ func (a *audience) pinned() string {
 	return " with --generation " + a.Generation
 }
 
-// whom describes the audience of an expression in reports.
+// whom describes the audience expression in reports.
 type whom struct {
 	Audience           string `json:"audience"`
 	AudienceGeneration string `json:"audience_generation"`
 }
 
-// whom returns nil if the audience is a file.
+// whom returns the description of the audience expression, or nil if the audience is a file.
 func (a *audience) whom() *whom {
 	if a.Expression == "" {
 		return nil
@@ -85,7 +85,7 @@ func (a *audience) whom() *whom {
 	return &whom{a.Expression, a.Generation}
 }
 
-// read returns the users of the audience file, without duplicates.
+// read returns the distinct users in the audience file, for dense ids.
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
@@ -94,7 +94,7 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
-// list returns the users of the audience file, whose ids are not dense, without duplicates.
+// list returns the distinct users in the audience file, for ids that are not dense.
 func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*ingest.UserList, error) {
 	users, err := a.idFile.list(ctx, on, a.File, scheme)
 	if err == nil && users.Len() == 0 {
@@ -103,7 +103,7 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 	return users, err
 }
 
-// ofFile is the error for flags about a file if the audience is not a file.
+// ofFile is the error text for flags that require an audience file, if the audience is an expression.
 const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
 
 // idFile holds the flags for reading a file of user ids.
@@ -117,7 +117,7 @@ type idFile struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 }
 
-// read returns the users in the file, without duplicates.
+// read returns the distinct users in the file, for dense ids.
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, f.inputs(path))
@@ -131,7 +131,7 @@ func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*
 	return set.Bitmap().Roaring(), nil
 }
 
-// list returns the users in the file, whose ids are not dense, without duplicates.
+// list returns the distinct users in the file, for ids that are not dense.
 func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, scheme *ids.Scheme) (*ingest.UserList,
 	error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In, Scheme: scheme})
@@ -155,13 +155,13 @@ func (f *idFile) inputs(path string) []ingest.Input {
 
 func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 	for i := range files {
-		if r := &files[i]; r.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
+		if r := &files[i]; r.Multiline != nil { // mostly postal addresses, but possibly a missing quote
 			on.Say("rows over several lines in %s: %s", r.File, r.Multiline)
 		}
 	}
 }
 
-// unread distinguishes an invalid audience from a failure to read it.
+// unread adds the exit status for bad input to an error of reading the audience, if the file itself is invalid.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

@@ -25,7 +25,7 @@ type checkCommand struct {
 	File string `arg:"" help:"Configuration file to check."`
 }
 
-// Run prints the meaning of the configuration file, or one line for each fault.
+// Run describes the configuration file, or prints one line for each error in the file.
 func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	loaded, err := terminal.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *yamltree.Faults
@@ -78,7 +78,7 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// describeTracing returns which requests are traced and where spans are sent.
+// describeTracing describes which requests are traced and where the service sends spans.
 func describeTracing(cfg *config.Config) string {
 	t := cfg.Tracing
 	if t.Endpoint == "" {
@@ -94,7 +94,7 @@ func describeTracing(cfg *config.Config) string {
 	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
-// place returns the type of the store and its address or directory.
+// place returns the kind of the store, with its address or directory.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
 		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
@@ -137,7 +137,7 @@ func inZone(user bool, location *time.Location) string {
 	return "in " + cmp.Or(location, time.UTC).String()
 }
 
-// channelNames returns the names of the channels in a set, or "" for all channels.
+// channelNames returns the names of the channels in the set. For the set of all channels, channelNames returns "".
 func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	var names []string
 	for _, channel := range set.Channels() {
@@ -146,8 +146,7 @@ func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	return strings.Join(names, " and ")
 }
 
-// describeWithheld returns lines about rules that deny users regardless of earlier sends, and about the named
-// audiences.
+// describeWithheld describes the rules that deny users regardless of earlier sends, and the named audience expressions.
 func describeWithheld(cfg *config.Config) (lines []string) {
 	p := cfg.Policy
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -188,8 +187,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	return lines
 }
 
-// describeNoChannel returns a line about suppression in calls without a channel. describeNoChannel returns "" if
-// suppression does not depend on the channel.
+// describeNoChannel describes which suppressions ignore calls without a channel. If no suppression depends on the
+// channel, describeNoChannel returns "".
 func describeNoChannel(p *capping.Policy) string {
 	if p.RequireChannel {
 		return "calls without a channel: refused"
@@ -206,7 +205,7 @@ func describeNoChannel(p *capping.Policy) string {
 	return "calls without a channel: allowed (require_channel), past " + strings.Join(passed, ", ")
 }
 
-// describeExempt describes the keys that may make calls with enforce false, and the rules that these calls ignore.
+// describeExempt describes the API keys that may make calls with enforce false, and the rules that these calls ignore.
 func describeExempt(cfg *config.Config) string {
 	const of = "exempt sends (enforce: false): "
 	var from []string
@@ -238,7 +237,8 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard describes the losses for which the service refuses a generation, and the highest age of a set.
+// describeGuard describes the losses of a set for which the service rejects a generation, and the maximum age of the
+// set.
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {
@@ -257,7 +257,8 @@ func sendsOn(policy *capping.Policy, set capping.ChannelSet) string {
 	return "all sends"
 }
 
-// describeClients returns the clients that may use a pacer, or "" if no client is bound to pacers.
+// describeClients lists the clients that may use a pacer. If no client is restricted to certain pacers, describeClients
+// returns "".
 func describeClients(rules *gate.Rules, pacer string) string {
 	if len(rules.Pacers) == 0 {
 		return ""
@@ -268,7 +269,8 @@ func describeClients(rules *gate.Rules, pacer string) string {
 	return "; for no client"
 }
 
-// describePacer returns the rates of a pacer: "carrier: one every 4ms (250/s), waits up to 30s".
+// describePacer describes the limits and the rate of a pacer, such as "carrier: one every 4ms (250/s), waits up to
+// 30s".
 func describePacer(p *pacing.Pacer) string {
 	var limits, parts []string
 	for _, l := range p.Limits {
@@ -297,7 +299,7 @@ func describePacer(p *pacing.Pacer) string {
 	return p.Name + ": " + strings.Join(parts, ", ")
 }
 
-// describeServer returns lines about the callers, their rights and the bounds for calls.
+// describeServer describes the callers, their rights and the limits on calls.
 func describeServer(s config.Server) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.AdminListen != "" {
@@ -355,7 +357,7 @@ func describeRate(r capping.Rate) string {
 	return fmt.Sprintf("%d users per second, %d at once", r.UsersPerSecond, r.Largest())
 }
 
-// bytesText formats a size like configuration files.
+// bytesText formats a number of bytes in the way of configuration files, such as 16MiB.
 func bytesText(n int64) string {
 	for shift, unit := range map[int]string{30: "GiB", 20: "MiB", 10: "KiB"} {
 		if n>>shift > 0 && n>>shift<<shift == n && n>>shift < 1024 {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// commands lists the commands and flags of capper.
+// commands contains the commands and flags of capper.
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
@@ -52,7 +52,7 @@ const description = `Frequency capping: decides, before a send, who may still re
 
 The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.`
 
-// patience is the time that a command has after a signal to write the answers that it has received.
+// patience is the time after a signal in which a command can write the responses that it has received.
 const patience = 5 * time.Second
 
 // run executes one command line and returns the exit status.
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge returns the exit status and the hint for an error of the service.
+// judge returns the exit status for an error of the service, or terminal.Done if the error determines no status.
 func judge(err error) (terminal.Status, string) {
 	if client.HasCode(err, client.CodeInvalidRequest) || client.HasCode(err, client.CodeTooLarge) {
 		return terminal.Usage, ""

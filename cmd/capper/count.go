@@ -22,7 +22,7 @@ type countCommand struct {
 	Channel *string `help:"Also count the users who may receive a message on this channel now. The command records no sends. An empty name stands for messages without a channel."`
 }
 
-// Run counts the users of the audience.
+// Run counts the users of the audience expression.
 func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -56,7 +56,8 @@ func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) err
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// printCounts prints numbers of users by name, the largest first. printCounts prints nothing if there are none.
+// printCounts prints named numbers of users, with the largest number first. For an empty map, printCounts prints
+// nothing.
 func printCounts(on *terminal.Streams, what string, counts map[string]uint64) error {
 	if len(counts) == 0 {
 		return nil

@@ -19,14 +19,14 @@ type eraseCommand struct {
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
-// erasure is the result for one user, in the form of --json.
+// erasure is the result for one user in the output of --json.
 type erasure struct {
-	UserID any    `json:"user_id"` // uint32 if the ids are dense, else string
-	Result string `json:"result"`  // erased, unavailable, failed, not tried
+	UserID any    `json:"user_id"` // uint32 for dense ids, otherwise string
+	Result string `json:"result"`  // erased, unavailable, failed or not tried
 	Error  string `json:"error,omitempty"`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *eraseCommand) Help() string {
 	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Opt-outs and " +
 		"other changes of sets by calls stay, unless --sets is given. Erasing a user again has no further " +
@@ -34,7 +34,7 @@ func (c *eraseCommand) Help() string {
 		"listener if there is one."
 }
 
-// Run erases the users' logs and prints the result for each user.
+// Run erases the recorded sends of the users, and prints the result for each user.
 func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -60,14 +60,15 @@ func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return errors.Join(err, terminal.Table(on.Out, terminal.Left, rows...))
 }
 
-// target is a user to erase.
+// target is a user whose recorded sends are erased.
 type target struct {
 	id    any // uint32 or string
 	erase func() error
 }
 
-// targets returns the users to erase. If the service does not answer, the command treats numbers as dense ids, so that
-// the attempt to erase them reports the failure. The path of a number is the same for all kinds of ids.
+// targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense
+// ids. The attempt to erase these users then reports the failure. This is safe, because the URL path with a number as
+// user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {
@@ -106,7 +107,8 @@ func (c *eraseCommand) question(users []target) string {
 	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
-// erase continues if the log of one user is unavailable. erase stops at errors that every further call would cause.
+// erase erases the users one after another. It continues if the log of a user is unavailable, and stops at an error
+// that all further calls would return.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range users {

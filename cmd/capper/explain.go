@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// milliseconds is the time layout of RFC 3339 with milliseconds, the resolution of decisions.
+// milliseconds is the RFC 3339 time layout with milliseconds, which is the resolution of times in decisions.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // explainCommand is the command `capper explain USER`.
@@ -20,7 +20,7 @@ type explainCommand struct {
 	User string `arg:"" help:"Id of the user to explain, of the kind that the service uses: dense, uint64, uuid or text."`
 }
 
-// Run prints why the user is allowed or denied.
+// Run prints the reasons why the user is allowed or denied.
 func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return printExplanation(on, explanation.UserID, explanation)
 }
 
-// printExplanation prints the explanation of a user, whose id is a number or a string.
+// printExplanation prints the explanation of a user. The argument id is a number or a string.
 func printExplanation(on *terminal.Streams, id any, e *api.Explanation) error {
 	zone := ""
 	if e.Timezone != "" {
@@ -103,7 +103,7 @@ func printExplanation(on *terminal.Streams, id any, e *api.Explanation) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// explainWithheld prints the rules that deny the user before the limits apply.
+// explainWithheld prints the rules that deny the user regardless of earlier sends.
 func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
@@ -142,12 +142,13 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	}
 }
 
-// suppresses reports whether a set suppresses the user.
+// suppresses reports whether the set is one of the sets that suppress the user.
 func suppresses(e *api.Explanation, set string) bool {
 	return slices.ContainsFunc(e.Suppressed, func(s api.Suppression) bool { return s.Set == set })
 }
 
-// liveText returns the time at which a call added the user to the set, or "" if the build contains the user.
+// liveText returns the time at which an API call added the user to the set. If the build contains the user, liveText
+// returns "".
 func liveText(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {

@@ -30,19 +30,19 @@ type filterCommand struct {
 	Timeout   time.Duration `default:"15m" help:"Time after the start of the command in which the command retries users whom the service could not decide. Each user is tried at least once."`
 }
 
-// undecided returns the error for a command that left users unavailable.
+// undecided returns the error for users about whom the service could not decide.
 func undecided(users int) error {
 	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
-// Run filters the audience and writes the allowed users. An interrupted run writes nothing; its granted sends are
-// recorded under the message id.
+// Run decides about the audience and writes the allowed users to files. An interrupted run writes no files, but its
+// sends are recorded under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
 	}
 	service, err := client.New(client.Config{
-		// Unavailable users wait until all other users are decided.
+		// The command retries unavailable users after all other users are decided.
 		URL: c.URL, Key: cli.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true,
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// check rejects contradictory flags and outputs that cannot be written.
+// check rejects invalid combinations of flags, and outputs that the command cannot write.
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
@@ -90,7 +90,7 @@ func (c *filterCommand) check() error {
 	return c.Outputs.Check(c.File)
 }
 
-// todo returns the users to decide.
+// todo returns the users about whom the command decides.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	scheme, err := c.Scheme(ctx, service)
 	if err != nil {
@@ -117,7 +117,8 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 	return cli.TodoParts(parts, scheme, c.Batch, c.Parallel), nil
 }
 
-// unwritten adds advice to the error of results that could not be written: a second run returns the same results.
+// unwritten adds advice to the error of writing the results: a second run with the same message id gets the same
+// results.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
@@ -126,10 +127,10 @@ func (c *filterCommand) unwritten(err error) error {
 		c.MessageID))
 }
 
-// interrupted adds advice to the error of a run that ended early: to run the same command again, if that helps.
+// interrupted adds advice to the error of a run that ended early: whether and how to run the command again.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
-	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request gets the same answer
+	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request returns the same error
 		return err
 	case client.HasCode(err, client.CodeGone):
 		return terminal.Hinted(err, "no file was written; run the same command again without --generation: "+
@@ -153,8 +154,8 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// decide decides the whole audience. Until the time limit it retries unavailable users. If a service that has
-// answered becomes unavailable for a while, decide continues at the same position.
+// decide makes calls about the whole audience. decide retries unavailable users until the time limit. If the service
+// becomes unavailable after its first response, decide retries the remaining users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -166,7 +167,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		decided := decidedOf(&r.Summary)
 		err := todo.Ask(ctx, service, c.request(), r, func() {
-			// Waiting produces no news about the remaining users, so the message is printed once.
+			// A retry without newly decided users prints no progress.
 			if pause == time.Second || decidedOf(&r.Summary) > decided {
 				showSums(shown, &r.Summary)
 			}
@@ -190,14 +191,14 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// waiting prints the number of users that the command retries, and the reason.
+// waiting returns a text with the number of users that the command will retry, and the reason.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
-// whyUnavailable asks the service why users are unavailable, because answers have no reasons. Every key may ask
-// whether only a restart helps, but a key may lack the right to read the status.
+// whyUnavailable asks the service why users are unavailable, because responses to filter calls contain no reasons.
+// Every API key may read /healthz, which says whether a restart is necessary. Some keys may not read /v1/status.
 func whyUnavailable(ctx context.Context, service *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -211,21 +212,21 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	return cli.StatusSays
 }
 
-// request returns the request of the command, without users.
+// request returns the request of the filter calls, without users.
 func (c *filterCommand) request() client.FilterRequest {
 	return client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
 }
 
-// showSums shows the number of decided users so far.
+// showSums shows the numbers of users decided so far.
 func showSums(shown *terminal.Progress, s *api.Summary) {
 	decided := decidedOf(s)
 	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed,
 		s.Unavailable))
 }
 
-// decidedOf returns the number of decided users.
+// decidedOf returns the number of allowed and denied users.
 func decidedOf(s *api.Summary) int {
 	decided := s.Allowed
 	for _, n := range s.Denied {
@@ -254,7 +255,7 @@ type filterReport struct {
 	Generation    string  `json:"generation"`
 	ConfigVersion string  `json:"config_version"`
 
-	Waves []cli.WaveReport `json:"waves,omitempty"` // with --waves-dir
+	Waves []cli.WaveReport `json:"waves,omitempty"` // only with --waves-dir
 }
 
 func (c *filterCommand) report(r *cli.Results, took time.Duration) filterReport {
@@ -294,8 +295,8 @@ func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Dur
 	return terminal.Table(to, terminal.Left, rows...)
 }
 
-// deniedRows returns table rows with the denied users by limit, the suppressed users by set, and the users whom
-// shadow limits would have denied.
+// deniedRows returns table rows: the denied users by limit, the suppressed users by set, and the users whom shadow
+// limits would have denied.
 func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
 		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {
@@ -322,7 +323,8 @@ func replays(n int) string {
 	return fmt.Sprintf("%d of them already recorded by an earlier call or run", n)
 }
 
-// sortedCounts returns the names by descending count, then alphabetically.
+// sortedCounts returns the names in descending order of their counts. Names with equal counts are in alphabetical
+// order.
 func sortedCounts(counts map[string]int) (names []string) {
 	for name := range counts {
 		names = append(names, name)

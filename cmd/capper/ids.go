@@ -20,7 +20,7 @@ type idsCommand struct {
 	File string `arg:"" optional:"" default:"-" help:"Text file with one user id per line; - is standard input."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *idsCommand) Help() string {
 	return "Prints each id, a tab, and its image as 16 hexadecimal digits. The image is the value under which the " +
 		"store keeps the user, and never changes. Lists in the order of the images reach the store in its own " +
@@ -28,10 +28,10 @@ func (c *idsCommand) Help() string {
 		"is faster. The image of a dense id is the id itself."
 }
 
-// longestLine is more than the length of an id in any spelling.
+// longestLine is the maximum length of a line in bytes, which is longer than any spelling of an id.
 const longestLine = 64 << 10
 
-// Run prints the images of the ids.
+// Run prints each id with its image.
 func (c *idsCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	service, err := c.Client()
 	if err != nil {

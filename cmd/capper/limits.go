@@ -16,7 +16,7 @@ import (
 // limitsCommand is the command `capper limits`.
 type limitsCommand struct{ cli.Service }
 
-// Run prints the policy in force.
+// Run prints the limits and rules that the service currently applies.
 func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -44,7 +44,7 @@ func printLimits(on *terminal.Streams, p *api.Policy) error {
 	return printWithheld(on, p)
 }
 
-// printWithheld prints the rules that deny users before the limits apply.
+// printWithheld prints the rules that deny users regardless of earlier sends.
 func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
@@ -69,7 +69,7 @@ func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	return nil
 }
 
-// tableOf prints a table if it has rows besides the header.
+// tableOf prints a table, if the table has rows besides the header.
 func tableOf(on *terminal.Streams, rows [][]any) error {
 	if len(rows) == 1 {
 		return nil
@@ -107,7 +107,7 @@ func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	return rows
 }
 
-// zoneOfUser is the zone of quiet hours and calendar limits that follow the user's time zone.
+// zoneOfUser is the name of the zone for quiet hours and calendar limits that depend on the user's own time zone.
 const zoneOfUser = "user"
 
 func windowText(l *api.Limit) string {
@@ -120,7 +120,7 @@ func windowText(l *api.Limit) string {
 	return l.Window + " in " + l.Timezone
 }
 
-// nameText returns the limit's name, with a remark if the limit is a shadow limit, which denies nobody.
+// nameText returns the name of a limit. For a shadow limit, which denies nobody, nameText adds a remark.
 func nameText(l *api.Limit) string {
 	if l.Shadow {
 		return l.Name + " (shadow)"
@@ -128,7 +128,7 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// listed formats names, or returns a text that says there is no restriction.
+// listed joins names with commas. For no names, listed returns "all", because there is no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "all"

@@ -25,7 +25,7 @@ type lookupCommand struct {
 	CSV bool     `name:"csv" help:"Print the result as CSV, with a column for each --set, and print each line as soon as its answer arrives."`
 }
 
-// lookupBatch is the number of users in one call.
+// lookupBatch is the number of users in one lookup call.
 const lookupBatch = 50_000
 
 // lookupReport is the output of --json.
@@ -34,14 +34,14 @@ type lookupReport struct {
 	Users      []found `json:"users"`
 }
 
-// found is the answer about one user: api.UserLookup, or api.UserLookupOfID if the ids are not dense.
+// found is the result for one user: api.UserLookup, or api.UserLookupOfID for ids that are not dense.
 type found struct {
 	UserID  any      `json:"user_id"`
 	Segment string   `json:"segment"`
 	Sets    []string `json:"sets"`
 }
 
-// foundIn returns the users of an answer.
+// foundIn returns the users in a response.
 func foundIn(answer *client.LookupResult) (list []found) {
 	for i := range answer.Users {
 		list = append(list, found{answer.Users[i].UserID, answer.Users[i].Segment, answer.Users[i].Sets})
@@ -52,7 +52,7 @@ func foundIn(answer *client.LookupResult) (list []found) {
 	return list
 }
 
-// Validate rejects arguments without users, and contradictory output flags.
+// Validate rejects missing users, users from two sources, and invalid combinations of output flags.
 func (c *lookupCommand) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -95,7 +95,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, &report)
 }
 
-// users returns the users of the arguments or of the file.
+// users returns the users in the arguments or in the file.
 func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service *client.Client) (users cli.Users,
 	err error) {
 	scheme, err := c.Scheme(ctx, service)
@@ -120,7 +120,7 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 	return users, nil
 }
 
-// lookup looks up the users in batches. All batches use the generation of the first one.
+// lookup looks up the users in batches. All batches read the segments generation of the first batch.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}
@@ -164,7 +164,7 @@ func (c *lookupCommand) writeCSV(
 	out := csv.NewWriter(on.Data())
 	head := append([]string{"user_id", "segment"}, c.Set...)
 	err := c.lookup(ctx, service, users, func(answer *client.LookupResult) error {
-		if head != nil { // there is an answer to write
+		if head != nil { // a first response has arrived
 			if err := out.Write(head); err != nil {
 				return err
 			}

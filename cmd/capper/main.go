@@ -1,4 +1,4 @@
-// Command capper serves the frequency-capping API, and calls it.
+// Command capper runs the frequency-capping service and calls its API.
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// releaseCommand is the command `capper release AUDIENCE`, or with --all for all users.
+// releaseCommand is the command `capper release AUDIENCE`, or `capper release --all` for all users of a message.
 type releaseCommand struct {
 	cli.Service
 	audience
@@ -23,7 +23,7 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
 }
 
-// Run releases the recorded sends of messages that were not delivered. A repeated release changes nothing.
+// Run removes the recorded sends of a message that was not delivered. Running the command again has no further effect.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -60,7 +60,8 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// release runs the calls, shows their progress, and prints the sum of their answers. The calls pass each answer to add.
+// release runs the function calls, shows the progress of the calls, and prints the sum of their responses. The function
+// calls passes each response to add.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -79,7 +80,7 @@ func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	return c.report(on, &sum, time.Since(start))
 }
 
-// report prints the sum of all batches.
+// report prints the sum over all responses.
 func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, took time.Duration) (err error) {
 	if c.JSON {
 		err = terminal.JSON(on.Out, releaseReport{c.whom(), *sum})
@@ -96,7 +97,7 @@ func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, t
 	return err
 }
 
-// releaseAll releases all sends of the message.
+// releaseAll removes all recorded sends of the message.
 func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) error {
 	if c.audience != (audience{}) {
 		return terminal.Misuse(errors.New(
@@ -106,11 +107,11 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// The release of ids that are not dense has these sizes: the number of users in a call, and the number of concurrent
-// calls.
+// These constants apply to ids that are not dense: the number of users in a release call, and the number of
+// simultaneous calls.
 const releaseBatch, releaseCalls = 100_000, 4
 
-// ids returns the users in a file whose ids are not dense.
+// ids returns the users in the file, for ids that are not dense.
 func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*cli.IDs, error) {
 	list, err := c.list(ctx, on, scheme)
 	if err != nil {
@@ -125,7 +126,8 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// request returns the release request for an expression or for dense ids in a file, and its number of users.
+// request returns the release request and its number of users. The users come from an audience expression, or from a
+// file of dense ids.
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}

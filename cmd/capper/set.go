@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// setCommands are the commands about sets that calls change.
+// setCommands contains the commands about sets that API calls change.
 type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision already treats them as members."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; no later decision treats them as members."`
@@ -25,7 +25,7 @@ type setCommands struct {
 	List    cli.SetListCommand    `cmd:"" help:"List all sets, with the number of published users and the numbers of users whom API calls added or removed."`
 }
 
-// setChange holds the arguments of the commands that change a set.
+// setChange holds the arguments of the commands that add or remove users.
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
@@ -54,7 +54,7 @@ func (c *setChange) Validate() error {
 	return nil
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *setChange) Help() string {
 	return "When the command ends with the status 0, every later decision of every instance counts the change, " +
 		"whatever " +
@@ -62,7 +62,7 @@ func (c *setChange) Help() string {
 		"change decides again. The API key needs the scope lists."
 }
 
-// users returns the users of the command.
+// users returns the users in the arguments or in the file.
 func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (cli.Users, error) {
 	if c.File != "" {
 		return c.readFile(ctx, on, scheme, c.File)
@@ -95,8 +95,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". A pattern such as lists/*.txt that
-// the shell expands would otherwise become text ids.
+// existing returns the first argument that is the name of an existing file, or "". Without this check, file names from
+// a shell pattern such as lists/*.txt would become text ids.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
@@ -109,7 +109,7 @@ func (c *setChange) existing() string {
 // stdin is the file name that means standard input.
 const stdin = "-"
 
-// given returns the users of the arguments, or an error for the first argument that is not an id.
+// given returns the users in the arguments. If an argument is not a user id, given returns an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])
@@ -126,7 +126,7 @@ func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	return users, nil
 }
 
-// neither returns the error for a single argument that is not an id and not an existing file.
+// neither returns the error for a single argument that is neither a user id nor an existing file.
 func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	if scheme.Kind() == ids.Dense {
 		return fmt.Errorf("users: %q is neither a user id from 0 to 4294967295 nor an existing file", c.Users[0])
@@ -134,7 +134,7 @@ func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	return fmt.Errorf("%w, and there is no such file", other)
 }
 
-// readFile returns the users of a file.
+// readFile returns the users in a file.
 func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme, file string) (
 	users cli.Users, err error) {
 	n := 0
@@ -159,7 +159,7 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// change changes the set and prints the result. The function of returns the change of the users.
+// change makes the call that changes the set, and prints the result. The function of returns the request for the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *setChange) failed(err error) error {
 	return c.HintedLists(err)
 }
 
-// distinct returns the number of different ids.
+// distinct returns the number of distinct ids.
 func distinct[ID cmp.Ordered](ids []ID) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(ids))))
 }

@@ -15,7 +15,7 @@ import (
 // statusCommand is the command `capper status`.
 type statusCommand struct{ cli.Service }
 
-// Run prints the state of the service. Run returns an error if the service is not ready.
+// Run prints the status of the service. If the service is not ready, Run returns an error.
 func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// printStatus prints the state. kind is the kind of ids that are not dense, or "" for dense ids.
+// printStatus prints the status. The argument kind is the kind of user ids, or "" for dense ids.
 func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	ready := "ready"
 	if !s.Ready {
@@ -84,7 +84,8 @@ func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// guardedRows returns table rows with the guarded sets, whose losses can keep a generation out of use.
+// guardedRows returns table rows for the guarded sets. The service rejects a generation in which such a set loses too
+// many users.
 func guardedRows(s *api.Status) (rows [][]any) {
 	if r := s.Segments.Refused; r != nil {
 		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,
@@ -111,7 +112,7 @@ func guardedRows(s *api.Status) (rows [][]any) {
 	return rows
 }
 
-// auditText describes the state of the audit.
+// auditText describes the status of the audit.
 func auditText(s *api.Status) string {
 	a := s.Audit
 	text := fmt.Sprintf("%s to %s, %d records", a.State, a.To, a.Records)
@@ -135,5 +136,5 @@ func suffix(before, text string) string {
 	if text == "" {
 		return ""
 	}
-	return before + strings.ReplaceAll(text, "\n", "; ") // several faults stand in lines
+	return before + strings.ReplaceAll(text, "\n", "; ") // an error text may have several lines
 }

@@ -8,7 +8,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// storeCommands are the commands about the store of a running service.
+// storeCommands contains the commands about the store of a running service.
 type storeCommands struct {
 	Accept acceptCommand `cmd:"" help:"Let the service decide again about users whose recorded sends a Redis server has lost or may have lost."`
 }
@@ -19,7 +19,7 @@ type acceptCommand struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Reason why the loss is acceptable, such as the checks that an operator made. The service stores this text."`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *acceptCommand) Help() string {
 	return "A Redis server that evicts keys, or has no append-only file, may have lost recorded sends. Its users " +
 		"are unavailable until this command accepts the loss: users with lost records may then receive more than " +
@@ -27,7 +27,7 @@ func (c *acceptCommand) Help() string {
 		"docs/operating.md#a-server-dropped-logs describes the checks. The API key needs the scope admin."
 }
 
-// Run accepts the loss of records and prints what was accepted.
+// Run accepts the loss of recorded sends, and prints the accepted Redis servers.
 func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
