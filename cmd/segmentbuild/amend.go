@@ -27,7 +27,7 @@ type amendCommand struct {
 	Place    place       `embed:""`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *amendCommand) Help() string {
 	return `An amend publishes a generation with other users in some sets. All segments and all other sets stay as they are live:
 their bitmaps are neither read nor stored, so that an amend takes seconds. The guard judges the sets as in a build.
@@ -39,7 +39,7 @@ such an amend reads and stores all bitmaps.
 `
 }
 
-// Run replaces sets of the live generation.
+// Run replaces sets in the live generation, and publishes the result.
 func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 		return err
 	}
 	if is.Scheme != nil {
-		// Dictionaries are a few large slices without pointers, so collecting garbage often costs little.
+		// A dictionary consists of a few large slices without pointers, so frequent garbage collection costs little.
 		defer debug.SetGCPercent(debug.SetGCPercent(20))
 	}
 	began := time.Now()
@@ -104,10 +104,10 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &amendment{result: result, add: c.OnlyGrows, began: began})
 }
 
-// amendment publishes sets over the live generation.
+// amendment publishes a generation that replaces some sets of the live generation.
 type amendment struct {
 	result *ingest.Result
-	add    bool // users of the files join the live users
+	add    bool // add the users in the files to the live users of each set
 	began  time.Time
 }
 
@@ -151,7 +151,7 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 	return p, nil
 }
 
-// mayRepeat returns true, because an amend may be repeated after any publish by another process.
+// mayRepeat returns true, because an amend may be published over any generation that another process has published.
 func (a *amendment) mayRepeat(context.Context, objects.Source, *publish.LiveState, *publish.LiveState) (bool, error) {
 	return true, nil
 }

@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// printAsOf prints the as_of of the sets of a generation. Older generations have no times.
+// printAsOf prints the as-of time of each set in a generation. The manifests of older versions contain no as-of times.
 func printAsOf(w io.Writer, m *segments.Manifest) error {
 	if !slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }) {
 		return nil
@@ -27,7 +27,7 @@ func printAsOf(w io.Writer, m *segments.Manifest) error {
 	return lines.print(w)
 }
 
-// asOfChange describes a set whose as_of differs between two generations.
+// asOfChange describes a set whose as-of time differs between two generations.
 type asOfChange struct {
 	Set    string    `json:"set"`
 	Before time.Time `json:"before,omitzero"`
@@ -55,7 +55,7 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// grouped groups names of sets by text, in the order in which the texts first appeared.
+// grouped groups names of sets by a text. The groups keep the order in which their texts were added.
 type grouped struct {
 	texts []string
 	names map[string][]string
@@ -71,7 +71,7 @@ func (g *grouped) add(text, name string) {
 	g.names[text] = append(g.names[text], name)
 }
 
-// print prints a line for each text, at most shownSets lines.
+// print prints one line for each text, at most shownSets lines.
 func (g *grouped) print(w io.Writer) (err error) {
 	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
 		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))
@@ -82,7 +82,7 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// folded replaces several sets of one folder by one entry: country/* (3 sets).
+// folded replaces several names with the same folder by one entry, such as country/* (3 sets).
 func folded(names []string) (list []string) {
 	in := map[string]int{}
 	for _, name := range names {

@@ -12,14 +12,14 @@ import (
 	"capper/internal/terminal"
 )
 
-// badRowList is the file of --bad-rows-to, with one JSON object a line. The file exists once the reading has ended,
-// even after an error.
+// badRowList writes the file of the flag --bad-rows-to, with one JSON object per line. The file is complete after the
+// inputs were read, even if reading failed.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File
 	out  *bufio.Writer
 	json *json.Encoder
-	err  error // the first one
+	err  error // first error
 }
 
 func newBadRowList(path string) (*badRowList, error) {
@@ -28,12 +28,12 @@ func newBadRowList(path string) (*badRowList, error) {
 		return nil, err
 	}
 	l := &badRowList{file: file, out: bufio.NewWriterSize(file, 1<<16)}
-	l.json = json.NewEncoder(terminal.NewWriter(l.out)) // people look at it with less and cat
+	l.json = json.NewEncoder(terminal.NewWriter(l.out)) // escapes control characters for terminals
 	l.json.SetEscapeHTML(false)
 	return l, nil
 }
 
-// add adds bad rows to the list. add is safe for concurrent use.
+// add adds bad rows to the file. It is safe for concurrent use.
 func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,10 +52,11 @@ func (l *badRowList) close() error {
 	return l.file.Commit()
 }
 
-// reportedRows is the number of bad rows in the report. The error and the JSON output name more.
+// reportedRows is the maximum number of bad rows in the report for people. The error and the JSON report contain more
+// bad rows.
 const reportedRows = 5
 
-// printBadRows prints the first bad rows and the files that contain bad rows.
+// printBadRows prints some bad rows, and the files that contain bad rows.
 func (r *buildReport) printBadRows(w io.Writer) {
 	if r.BadRows == 0 {
 		return

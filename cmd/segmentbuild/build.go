@@ -36,10 +36,10 @@ type buildCommand struct {
 	Place      place      `embed:""`
 }
 
-// Help returns the text below the flags.
+// Help returns the help text below the flags.
 func (c *buildCommand) Help() string { return buildHelp }
 
-// Run builds a generation, compares it with the live one, and publishes it.
+// Run builds a generation, compares it with the live generation, and publishes it.
 func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// timedOut returns the context's cause if the end of the context caused err.
+// timedOut adds the cause of the context's end to err, if the context has ended.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -92,7 +92,7 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &overLive{result: result})
 }
 
-// scheme returns the scheme of the location's ids, or nil for dense ids.
+// scheme returns the scheme of the user ids in the location, or nil for dense ids.
 func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*ids.Scheme, error) {
 	var wanted *ids.Kind
 	if c.IDs != "" {
@@ -109,7 +109,7 @@ func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*
 	return is.Scheme, nil
 }
 
-// overLive publishes a whole build.
+// overLive publishes a build of all segments and sets.
 type overLive struct{ result *ingest.Result }
 
 func (o *overLive) read(ctx context.Context, session *publish.Session,
@@ -128,12 +128,12 @@ func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publi
 	return p, nil
 }
 
-// mayRepeat reports whether only amends won the race against the build.
+// mayRepeat reports whether all generations that other processes have published since the comparison are amends.
 func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
 	return now.AmendedSince(ctx, at, before)
 }
 
-// read reads the inputs, builds the segments, and lists the bad rows, including tolerated ones.
+// read reads the inputs and builds the segments. It lists all bad rows, including rows that --max-bad-rows permits.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	result, err := c.Input.read(ctx, plan, cfg, show)
@@ -143,7 +143,8 @@ func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.C
 	return result, err
 }
 
-// planFault returns the exit error for a fault in the flags or in the build file.
+// planFault returns the error for an invalid build plan, with the exit status for wrong flags or for an invalid build
+// file.
 func (c *buildCommand) planFault(err error) error {
 	if c.File == "" {
 		return terminal.Misuse(err)
@@ -151,7 +152,7 @@ func (c *buildCommand) planFault(err error) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
-// plan returns the build plan from the flags or from the build file.
+// plan returns the build plan in the flags or in the build file.
 func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
@@ -176,13 +177,13 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// refine adds the flags that refer to segments and sets of the plan by name.
+// refine applies the flags that refer to segments and sets of the plan by name.
 func (c *buildCommand) refine(plan *ingest.Plan) error {
 	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan),
 		c.Approval.accept(plan))
 }
 
-// setAsOf sets the times of the flag --as-of.
+// setAsOf applies the flags --as-of to the sets of the plan.
 func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, ok := strings.Cut(arg, "=")
@@ -200,7 +201,7 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// input returns the settings that the flags give to every input. input also rejects contradictory flags.
+// input returns the settings that apply to all inputs. It rejects invalid combinations of flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	if err := c.Approval.check(); err != nil {
 		return base, err
@@ -214,7 +215,8 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	return c.Input.input()
 }
 
-// addDefinitions adds the definitions of a flag: each NAME once, with all its files.
+// addDefinitions adds the definitions NAME=FILE of a flag to the plan. Several files with the same NAME form one
+// definition.
 func addDefinitions(to *[]ingest.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
 	for _, arg := range args {

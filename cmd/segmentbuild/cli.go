@@ -19,7 +19,7 @@ import (
 
 const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
 
-// commands lists the commands and flags of segmentbuild.
+// commands contains the commands and flags of segmentbuild.
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets from files of user ids, and publish the result for services to load."`
 	Amend       amendCommand            `cmd:"" help:"Replace single published sets within seconds, and keep all segments and all other sets."`
@@ -37,7 +37,7 @@ type commands struct {
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
 }
 
-// place holds the flags for the access to a location.
+// place holds the flags for access to a location of segments.
 type place struct {
 	objects.S3Flags
 	Timeout time.Duration `default:"1h" help:"Maximum duration of the command."`
@@ -47,7 +47,7 @@ func (p *place) s3(on *terminal.Streams) objects.S3Config {
 	return p.Over(objects.S3Config{Patient: true, Retrying: (&retryNotice{on: on, timeout: p.Timeout}).show})
 }
 
-// retryNotice prints a message when requests to S3 are retried, at most every ten seconds.
+// retryNotice prints a message when a request to S3 is retried, at most one message in ten seconds.
 type retryNotice struct {
 	on      *terminal.Streams
 	timeout time.Duration
@@ -65,7 +65,7 @@ func (r *retryNotice) show(err error) {
 	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
-// open opens a location. The returned context ends with the command's time-out.
+// open opens a location of segments. The returned context ends at the time limit of the command.
 func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
@@ -77,7 +77,7 @@ func (p *place) open(ctx context.Context, on *terminal.Streams, address string) 
 	return ctx, cancel, location, nil
 }
 
-// timeoutError reports that a command reached its time limit.
+// timeoutError reports that a command exceeded its time limit.
 type timeoutError time.Duration
 
 func (t timeoutError) Error() string {
@@ -85,8 +85,8 @@ func (t timeoutError) Error() string {
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// patience is the time that a command has to end after a signal. Work that is unfinished by then leaves the location
-// as a crash would: intact.
+// patience is the time after a signal in which a command can end. Work that is not finished by then leaves the location
+// intact, in the same way as a crash.
 const patience = 2 * time.Second
 
 // run executes one command line and returns the exit status.
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge maps errors of the packages to exit statuses and hints.
+// judge returns the exit status and the advice for an error.
 func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError
@@ -121,7 +121,7 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Undecided, "choose which segment keeps users in several: --precedence FIRST,SECOND,…"
 	case isIDsError(err):
 		return terminal.Refused, ""
-	case errors.As(err, &back): // it was rolled back from after the guard had looked
+	case errors.As(err, &back): // rolled back after the guard had compared
 		return terminal.Refused, "if this is intended: --force --reason \"…\""
 	case errors.As(err, &accept):
 		return terminal.Refused, acceptHint(accept)
@@ -143,7 +143,7 @@ func judge(err error) (terminal.Status, string) {
 	return terminal.Done, ""
 }
 
-// acceptHint returns advice about acceptances that do not match the changes of the build.
+// acceptHint returns advice about an acceptance that does not match the changes of the build.
 func acceptHint(wrong *publish.AcceptError) string {
 	if wrong.Live != "" {
 		return fmt.Sprintf("if %s was published with --force and services reject it, roll back to the generation "+
@@ -152,7 +152,7 @@ func acceptHint(wrong *publish.AcceptError) string {
 	return "give the exact change in --accept, or build without it"
 }
 
-// statusOf returns the exit status for an error.
+// statusOf returns the exit status of an error.
 func statusOf(err error) terminal.Status {
 	if status, _ := judge(err); status != terminal.Done {
 		return status
@@ -160,7 +160,7 @@ func statusOf(err error) terminal.Status {
 	return terminal.StatusOf(err)
 }
 
-// badRowsHint returns advice about bad rows. No flag tolerates a file that has only bad rows.
+// badRowsHint returns advice about bad rows. No flag permits a file in which all rows are bad.
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {
@@ -171,5 +171,5 @@ func badRowsHint(bad *ingest.BadRowsError) string {
 	return "correct the rows, or skip and count them with --max-bad-rows N or N% (--bad-rows-to FILE lists all)"
 }
 
-// toolVersion returns the name and version that manifests record.
+// toolVersion returns the name and the version of this program, which manifests contain.
 func toolVersion() string { return "segmentbuild " + version.Current().Version }

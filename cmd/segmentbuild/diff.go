@@ -21,10 +21,10 @@ type difference struct {
 	From    string           `json:"from"`
 	To      string           `json:"to"`
 	Changes []publish.Change `json:"changes"`
-	// NoSegment counts the users in no segment, to whom the default limits apply.
+	// NoSegment counts the users who are in no segment and to whom the default limits apply.
 	NoSegment publish.NoSegment `json:"no_segment"`
 	Sets      []publish.Change  `json:"set_changes,omitempty"`
-	// AsOf lists the sets in both generations for which the time differs.
+	// AsOf lists the sets of both generations whose as-of times differ.
 	AsOf []asOfChange `json:"as_of_changes,omitempty"`
 }
 

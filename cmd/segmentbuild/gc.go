@@ -24,7 +24,7 @@ type gcReport struct {
 	*publish.Garbage
 }
 
-// Run lists the objects that no generation needs. With --delete it removes them.
+// Run lists the objects that no generation needs. With the flag --delete, Run also removes these objects.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
 		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
@@ -54,7 +54,7 @@ func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			return timedOut(ctx, err)
 		}
 	}
-	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // what is gone is said in any case
+	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // reports removed objects even after an error
 }
 
 func (c *gcCommand) report(on *terminal.Streams, garbage *publish.Garbage) error {

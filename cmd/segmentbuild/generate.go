@@ -22,7 +22,7 @@ type generateCommand struct {
 	Out      string   `required:"" placeholder:"DIR" help:"Directory for the files NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
 }
 
-// Run writes the files and prints their names.
+// Run writes files with synthetic user ids, and prints the names of the files.
 func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	users, err := c.users()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := write(ctx, users, writers); err != nil {
 		return err
 	}
-	for i, f := range files { // all are written: now they take their places
+	for i, f := range files { // all files are complete: give them their final names
 		if err := f.Commit(); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (c *generateCommand) users() (*Users, error) {
 	return users, users.Check()
 }
 
-// write passes every user to the writer of the user's segment.
+// write passes the id of each user to the writer for the user's segment.
 func write(ctx context.Context, users *Users, writers []writer) error {
 	for share, id := range users.All(ctx) {
 		if err := writers[share].Add(id); err != nil {

@@ -10,15 +10,15 @@ import (
 	"capper/internal/terminal"
 )
 
-// boundFlags holds the flags with the guard's bounds. The flags override the bounds of the build file, except its
-// bounds for single segments.
+// boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). The
+// flags override the limits in the build file, except the limits for single segments.
 type boundFlags struct {
 	changeFlags   `embed:""`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have without being rejected: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of all users who may leave their segment without joining another segment, in one build or within a week. Default: the value of --max-change."`
 }
 
-// changeFlags holds the flags with the bounds for changes of a segment or set.
+// changeFlags holds the flags that limit the changes of a segment or set.
 type changeFlags struct {
 	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that this build may publish for the first time, or with its first users. country/* stands for all sets with this prefix; may be repeated."`
 	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Maximum percentage of the users of a segment or set who may join or leave with this build. A build with a larger change is rejected."`
@@ -34,7 +34,8 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow returns the sets that only grow, each with the share of users who may leave it.
+// onlyGrow applies the flags --only-grows to the plan. Each flag names a set that only grows, and optionally the
+// percentage of its users who may leave.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
@@ -52,7 +53,7 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// override replaces the plan's bounds from the build file by the bounds of the flags.
+// override replaces limits in the build file by the limits in the flags.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
 	if f.MaxUnassigned != nil {
@@ -87,8 +88,8 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused adds advice on how to publish despite the rejection. refused does not mention --force if every reason names a
-// flag of its own, because such a flag permits less than --force.
+// refused adds advice on how to publish a rejected build. If each reason for the rejection names a flag, the advice
+// does not mention --force, because such a flag permits less than --force.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

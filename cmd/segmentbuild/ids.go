@@ -10,14 +10,14 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// idsReport describes user ids that are not dense in the reports of commands.
+// idsReport describes user ids that are not dense, in the reports of commands.
 type idsReport struct {
 	Kind  string `json:"kind"`
 	Check string `json:"check"`
-	// IDs is the number of different ids.
+	// IDs is the number of distinct ids.
 	IDs             uint32 `json:"ids"`
 	DictionaryBytes int64  `json:"dictionary_bytes"`
-	// NamesBytes is the size of the way back from users to their ids.
+	// NamesBytes is the size in bytes of the data that converts images back to ids.
 	NamesBytes int64 `json:"names_bytes,omitempty"`
 }
 
@@ -34,8 +34,8 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 	return r
 }
 
-// noteIDs adds warnings about ids that are nearly the same, and about ids that share a log. published has the ids of
-// the generation, which may contain more ids than the result.
+// noteIDs adds warnings about user ids that are nearly the same, and about different ids with the same image. The
+// argument published contains the ids of the generation, which may contain more ids than the result.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
@@ -56,7 +56,7 @@ func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidat
 	r.Warnings = slices.Clone(r.idWarnings)
 }
 
-// isIDsError reports whether another kind or key of ids caused an error.
+// isIDsError reports whether the reason for an error is a different kind or key of user ids.
 func isIDsError(err error) bool {
 	var wrong *segments.IDsError
 	return errors.As(err, &wrong)

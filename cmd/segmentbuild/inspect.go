@@ -30,20 +30,21 @@ type inspectCommand struct {
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
-	// CheckedAt is the time of the last build that published the generation or found its segments live.
+	// CheckedAt is the time of the last build that published the generation, or that found no changes to it.
 	CheckedAt *time.Time  `json:"checked_at,omitempty"`
 	Segments  []inspected `json:"segments"`
-	// Overlaps[i][j] is the number of users in both segment i and segment j.
+	// Overlaps[i][j] is the number of users who are in segment i and in segment j.
 	Overlaps [][]uint64     `json:"overlaps"`
 	Sets     []inspectedSet `json:"sets,omitempty"`
 }
 
-// inspectedSet is the report about a set, which may share users with every segment and set.
+// inspectedSet describes a set. A set may have common users with every segment and set.
 type inspectedSet struct {
 	inspected
 	OnlyGrows bool    `json:"only_grows,omitempty"`
-	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, of one that only grows
-	// AsOf is the time for which the set speaks. AmendedAsOf is the one of the newest amend in the set.
+	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, if the set only grows
+	// AsOf is the time up to which the set contains all changes. AmendedAsOf is this time for the newest amend of the
+	// set.
 	AsOf        time.Time `json:"as_of,omitzero"`
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
@@ -59,7 +60,7 @@ type inspected struct {
 	SHA256       string         `json:"sha256"`
 }
 
-// Run inspects a generation or a file.
+// Run inspects a generation or a bitmap file.
 func (c *inspectCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	report, err := c.inspect(ctx, on)
 	if err != nil {
@@ -109,7 +110,7 @@ func isFile(name string) bool {
 	return name != "" && err == nil && !stat.IsDir()
 }
 
-// readGeneration reads a generation. The names "" and "live" mean the live generation.
+// readGeneration reads a generation from a location. The names "" and "live" mean the live generation.
 func readGeneration(ctx context.Context, location objects.Location, name string) (*segments.Generation, error) {
 	m, err := readManifest(ctx, location, name)
 	if err != nil {
@@ -129,8 +130,8 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	return namedManifest(ctx, location, name)
 }
 
-// namedManifest reads the manifest of a generation that the command line names. An unknown generation is a wrong
-// command line.
+// namedManifest reads the manifest of the generation that an argument of the command names. For an unknown generation,
+// the error has the exit status for wrong usage.
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {
@@ -172,7 +173,7 @@ func inspect(c *publish.Candidate) *inspection {
 	return report
 }
 
-// columns returns the cells of the segment's table row, without the name.
+// columns returns the cells of the table row for a segment, except its name.
 func (s *inspected) columns() []any {
 	return []any{s.Users, bound(s.Min), bound(s.Max), s.SizeBytes, fmt.Sprintf("%.3f", s.BytesPerUser),
 		s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]}

@@ -17,14 +17,14 @@ import (
 	"capper/internal/terminal"
 )
 
-// at holds the flag --at with a location, and the flags for the access to it.
+// at holds the flag --at, which names a location of segments, and the flags for access to the location.
 type at struct {
 	At    string `required:"" placeholder:"LOCATION" help:"Location of the published segments: a directory or s3://bucket/prefix."`
 	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }
 
-// wrongPlace is the advice for a location without generations.
+// wrongPlace is advice for the case that a location contains no generations.
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -32,8 +32,8 @@ func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, c
 	return a.Place.open(ctx, on, a.At)
 }
 
-// openThere opens a location that must exist. An empty location is usually a misspelt name. For S3, the check happens
-// at the first read; see notThere and mustBeThere.
+// openThere opens a location of segments that must exist. A location that does not exist is usually a misspelt name.
+// For S3, the first read checks that the location exists; see notThere and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)
@@ -47,8 +47,8 @@ func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Conte
 	return ctx, cancel, location, nil
 }
 
-// mustBeThere returns an error if the location does not exist: a missing directory, or a bucket or prefix of S3
-// without any object. An existing location without generations passes.
+// mustBeThere returns an error if the location does not exist. A directory must exist, and a bucket or prefix of S3
+// must contain at least one object. mustBeThere returns nil for an existing location without generations.
 func mustBeThere(ctx context.Context, location objects.Location) error {
 	missing := fmt.Errorf("%s: %w", location.Name(), objects.ErrNotFound)
 	if !objects.IsURL(location.Name()) {
@@ -64,7 +64,7 @@ func mustBeThere(ctx context.Context, location objects.Location) error {
 	return notThere(err)
 }
 
-// notThere adds the exit status and advice to the error of a missing location.
+// notThere adds advice and the exit status for bad input to an error about a missing location.
 func notThere(err error) error {
 	if errors.Is(err, objects.ErrNotFound) {
 		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, err), wrongPlace)
@@ -76,7 +76,7 @@ type listCommand struct {
 	at `embed:""`
 }
 
-// Run lists the generations, the newest first.
+// Run lists the generations, beginning with the newest.
 func (c *listCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
@@ -118,7 +118,7 @@ func rowOf(l *publish.Listing) []any {
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
-// acceptedIn returns the changes that were accepted by name when the generation was published.
+// acceptedIn returns a text that lists the changes which --accept permitted when the generation was published.
 func acceptedIn(m *segments.Manifest) string {
 	var list []string
 	for _, a := range m.Accepted {
@@ -142,7 +142,7 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState prints the time of the last complete build, a hold, and the as_of of the live sets.
+// printState prints the time of the last complete build, a hold of publishing, and the as-of times of the live sets.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
@@ -159,7 +159,7 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// notLive returns a text about the generation that the last build left live, if another one is live now.
+// notLive returns a text that names the generation which the last build checked, if another generation is live now.
 func notLive(l *publish.Listing) string {
 	if l.Live {
 		return ""
@@ -167,7 +167,7 @@ func notLive(l *publish.Listing) string {
 	return ", when " + l.Generation + " was live"
 }
 
-// totals returns the number of users in the segments, and the bytes of all bitmaps.
+// totals returns the number of users in all segments, and the size in bytes of all bitmaps.
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality

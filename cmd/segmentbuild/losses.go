@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds a warning for every set that users leave, even for a single user. A service sends to users who leave
-// a suppression set.
+// noteLosses adds a warning for every set that loses users, even a single user. Such a warning is important, because a
+// service may send messages to users who have left a suppressed set.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -35,8 +35,8 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	}
 }
 
-// olderSets returns a warning for each set whose as_of becomes earlier than that of the live generation. A set with the
-// same users keeps the later time, unless a forced build states the earlier one.
+// olderSets returns a warning for each set whose new as-of time is earlier than its as-of time in the live generation.
+// A set with unchanged users keeps the later time, unless a build with --force states the earlier time.
 func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warnings []string) {
 	if p.Base.Generation == nil {
 		return nil
@@ -57,16 +57,17 @@ func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warni
 	return warnings
 }
 
-// lossWarnings composes the warnings about users who leave sets.
+// lossWarnings creates the warnings about users who leave sets.
 type lossWarnings struct {
 	accepted []segments.Accepted
-	// live is the generation that services keep in use if they reject a loss. It is empty if nothing is published.
+	// live is the name of the generation that services continue to use if they reject the losses. If nothing is
+	// published, live is "".
 	live string
-	// remedy returns how services can be made to accept the loss.
+	// remedy returns advice on how to make services accept the loss.
 	remedy func(*publish.Change) string
 }
 
-// of returns the warnings. Sets of one folder share a warning.
+// of returns the warnings about losses of users. Several sets in the same folder share one warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}
@@ -89,8 +90,8 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// told reports whether the removal of a set needs a separate warning, because services may need the set. An accepted
-// removal of a time zone needs no warning, because services do not reject it.
+// told reports whether the removal of a set needs a separate warning, because services may require the set. The
+// accepted removal of a time zone needs no warning, because services accept it too.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {
 		return l.live != "" && !l.passes(c)
@@ -126,8 +127,8 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// zones returns a warning about users who lose their time zone, if services reject that loss. The removal of a whole
-// zone already has a separate warning.
+// zones returns a warning about users who lose their time zone, if services reject this loss. The warning leaves out
+// the removal of a whole time zone, which has a separate warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -143,7 +144,8 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder returns one warning for all sets of a folder. It names the set that loses most users.
+// folder returns one warning about all sets of a folder that lose users. The warning names the set that loses most
+// users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {

@@ -1,5 +1,5 @@
-// Command segmentbuild builds segments of users from raw ids and publishes them as one generation to a directory or
-// to S3.
+// Command segmentbuild builds segments of users from files of user ids, and publishes all segments together as one
+// generation in a directory or in S3.
 package main
 
 import (

@@ -18,21 +18,21 @@ import (
 	"capper/internal/terminal"
 )
 
-// segmentOf holds the arguments that name one segment or set of a generation.
+// segmentOf holds the arguments that name a segment or set of a generation.
 type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
 	Generation string `placeholder:"GENERATION" help:"Name of the generation (published version of all segments and sets). Default: the generation that services use."`
 	at         `embed:""`
 }
 
-// found is one segment or set of a generation.
+// found is a segment or set that was read from a generation.
 type found struct {
-	generation *segments.Generation // its bitmaps are not read
+	generation *segments.Generation // without bitmaps
 	scheme     *ids.Scheme
 	users      *bitmap.Bitmap
 }
 
-// read reads the bitmap of the segment or set, and for ids that are not dense also the dictionary.
+// read reads the bitmap of the segment or set. For ids that are not dense, read also reads the dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*f
 	return f, nil
 }
 
-// has reports whether the user with an id is in the segment or set.
+// has reports whether the user with the given id is in the segment or set.
 func (f *found) has(id string) (bool, error) {
 	image, err := f.scheme.Parse([]byte(id))
 	if err != nil {
@@ -81,23 +81,23 @@ func (f *found) has(id string) (bool, error) {
 	return known && f.users.Contains(number), nil
 }
 
-// jsonID returns an id for reports: a number if ids are dense, or else a string.
+// jsonID returns a user id for JSON reports: a number for dense ids, and otherwise a string.
 func (f *found) jsonID(text []byte) json.RawMessage {
 	if f.generation.Scheme == nil {
 		return text
 	}
 	raw, err := json.Marshal(string(text))
 	if err != nil {
-		panic(err) // a string is always encoded
+		panic(err) // encoding a string never fails
 	}
 	return raw
 }
 
-// listedNames is the most names that an error lists. If there are more names, the error shows only the most similar
-// one.
+// listedNames is the maximum number of names that an error text lists. If there are more names, the error text contains
+// only the most similar name.
 const listedNames = 10
 
-// unknown returns the error for a name that the generation does not have.
+// unknown returns the error for a segment or set that the generation does not contain.
 func (c *segmentOf) unknown(generation string, names []string) error {
 	err := fmt.Errorf("segment or set %q does not exist in generation %s", c.Segment, generation)
 	if len(names) <= listedNames {
@@ -123,7 +123,7 @@ type membership struct {
 	text []byte
 }
 
-// Run prints whether users are in the segment, or prints a sample of the segment.
+// Run prints whether users are in the segment or set, or prints some of its users.
 func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))

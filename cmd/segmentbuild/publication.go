@@ -14,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// approval holds the flags that approve changes that the guard rejects.
+// approval holds the flags that permit changes which the guard (the check against the live generation) rejects.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
 	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change to accept although the safety checks reject the change, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
@@ -33,7 +33,7 @@ func (a *approval) check() error {
 	return nil
 }
 
-// accept adds the changes that the user accepts by name.
+// accept adds the changes in the flags --accept to the plan.
 func (a *approval) accept(plan *ingest.Plan) error {
 	for _, text := range a.Accept {
 		accepted, err := publish.ParseAcceptance(text, a.Reason)
@@ -45,8 +45,8 @@ func (a *approval) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// forcedBy returns the reason that the manifest records for --force. The reason is recorded even if the guard
-// rejected nothing, because the user of --force has accepted all findings.
+// forcedBy returns the reason that the manifest contains for --force. The manifest contains the reason even if the
+// guard has rejected nothing, because a user of --force accepts all findings.
 func (a *approval) forcedBy() string {
 	if !a.Force {
 		return ""
@@ -54,31 +54,32 @@ func (a *approval) forcedBy() string {
 	return a.Reason
 }
 
-// publication is the part of a build or an amend after its inputs are read: the guard and the publish.
+// publication checks and publishes the result of a build or an amend, after the inputs were read.
 type publication struct {
 	Approval           approval
 	setsAnyway, dryRun bool
 	location           objects.Location
 	bounds             *publish.Bounds
 	report             *buildReport
-	waiting            string // the advice about new users of sets that only grow, if the guard rejects the rest
+	waiting            string // advice about new users of sets that only grow, if the guard rejects the build
 
 	session   publish.Session
 	publisher *publish.Publisher
-	held      error // the hold that was on when the work began
+	held      error // error about the hold that existed at the beginning
 }
 
-// content is the part of a publish that differs between a build and an amend.
+// content is the result of a build or of an amend, which publication publishes.
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
-	// propose returns the content over base. It may be called again with another base. The base of the proposal has the
-	// numbers of its candidate.
+	// propose returns a proposal to publish the content after the live generation base. Callers may call propose again
+	// with another live generation. The base in the proposal numbers users in the same way as the candidate.
 	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
-	// mayRepeat reports whether a publish that lost the race may be repeated over what is live now.
+	// mayRepeat reports whether the content may be published after the generation now, which another process published
+	// meanwhile.
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// begin checks for a hold before the inputs are read. A publish checks again at its end.
+// begin checks for a hold of publishing before the inputs are read. The publish at the end checks for a hold again.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)
@@ -90,8 +91,8 @@ func (p *publication) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// publish publishes the content. If another process has published meanwhile, it tries again over that result, if this
-// loses no change.
+// publish publishes the content. If another process publishes a generation meanwhile, publish tries again over that
+// generation, unless this would lose changes.
 func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
 	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
 		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
@@ -124,7 +125,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	if err != nil {
 		return err
 	}
-	base = proposal.Base // by the numbers of the candidate
+	base = proposal.Base // numbers users like the candidate
 	found, err := p.guard(ctx, proposal)
 	if found == nil {
 		return err
@@ -146,7 +147,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 		return nil
 	}
 	published, err := p.publisher.Publish(ctx, built, base, p.Approval.forcedBy())
-	if on := new(publish.HoldError); errors.As(err, &on) { // since this build began
+	if on := new(publish.HoldError); errors.As(err, &on) { // the hold began during this build
 		return p.publishSets(ctx, built, base, found, err)
 	}
 	if err != nil {
@@ -157,8 +158,8 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// guard checks a proposal against the bounds. guard returns an error if a change is rejected or the location cannot
-// be read.
+// guard checks a proposal against the limits on changes. It returns an error if the limits forbid a change, or if
+// reading the location fails.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report
 	report.Before = proposal.Base.Name
@@ -181,7 +182,7 @@ func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*p
 	return found, refused(found)
 }
 
-// publishSets publishes only the sets that only grow, after a guard has stopped the rest of the build. publishSets
+// publishSets publishes only the new users of sets that only grow, after the guard or a hold has stopped the build. It
 // returns the reason for the stop.
 func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
 	found *publish.Findings, why error) error {
@@ -212,7 +213,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	return &partlyError{why}
 }
 
-// partlyError reports that the build published only the sets that grew.
+// partlyError reports that the build has published only the sets that grew.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {

@@ -16,54 +16,55 @@ import (
 	"capper/internal/terminal"
 )
 
-// buildReport is the report of `segmentbuild build`, as a table or as JSON with --json.
+// buildReport is the report of the commands build and amend, as a table or with --json as JSON.
 type buildReport struct {
-	// Status is one of: published, sets published, unchanged, dry run, overlap, bad input, refused, lost the race, on
-	// hold, failed.
+	// Status is one of these texts: published, sets published, unchanged, dry run, overlap, bad input, refused, lost
+	// the race, on hold, failed.
 	Status     string `json:"status"`
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
-	Before     string `json:"before,omitempty"` // the generation that was live
-	// ComparedWith is the newest generation, if none is live.
+	Before     string `json:"before,omitempty"` // the previous live generation
+	// ComparedWith is the newest generation, if no generation is live.
 	ComparedWith string `json:"compared_with,omitempty"`
-	// IDs describes the user ids if they are not dense.
+	// IDs describes user ids that are not dense.
 	IDs      *idsReport        `json:"ids,omitempty"`
 	Segments []builtSegment    `json:"segments,omitempty"`
 	Sets     []builtSet        `json:"sets,omitempty"`
-	Overlaps []publish.Overlap `json:"overlaps,omitempty"` // of segments
+	Overlaps []publish.Overlap `json:"overlaps,omitempty"` // common users of segments
 	// FurtherZones is the number of users who are in more than one set of a time zone.
 	FurtherZones uint64           `json:"further_zones,omitempty"`
 	Changes      []publish.Change `json:"changes,omitempty"`
 	SetChanges   []publish.Change `json:"set_changes,omitempty"`
-	// NoSegment counts the users in no segment, to whom the default limits apply.
+	// NoSegment counts the users who are in no segment and to whom the default limits apply.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Week      *publish.Drift     `json:"week,omitempty"`
 	Refusals  []string           `json:"refusals,omitempty"`
 	Forced    bool               `json:"forced,omitempty"`
-	// Accepted lists the changes that were accepted by name.
+	// Accepted lists the changes that the flag --accept has permitted.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
-	// SetsThatGrew lists the published changes if nothing else was published.
+	// SetsThatGrew lists the published changes, if only sets that grew were published.
 	SetsThatGrew []publish.Grown `json:"sets_that_grew,omitempty"`
-	// Amended lists the sets of an amend. Everything else stays as it is live.
+	// Amended lists the sets that an amend has replaced. An amend does not change any other set or segment.
 	Amended []string `json:"amended,omitempty"`
-	// Kept lists the sets of a build that keep users of an amend, because their files are older.
+	// Kept lists the sets that keep users of an amend, because the input files of the build are older than the amend.
 	Kept []publish.Kept `json:"kept,omitempty"`
-	// Warnings lists facts that need attention although the build succeeded, such as users who leave a set.
+	// Warnings lists problems that did not prevent the build, such as users who leave a set.
 	Warnings []string `json:"warnings,omitempty"`
-	// UploadedBytes is the size of the uploaded bitmaps. A bitmap that the location already has is not uploaded
-	// again.
+	// UploadedBytes is the total size of the uploaded bitmaps. Bitmaps that already exist in the location are not
+	// uploaded.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
-	// LeftOut lists files that match a pattern but are no data by their names: _SUCCESS, .crc, hidden files.
+	// LeftOut lists the files that match a pattern of the inputs, but whose names show that they contain no data:
+	// _SUCCESS, .crc and hidden files.
 	LeftOut       []string     `json:"left_out,omitempty"`
 	BadRows       int64        `json:"bad_rows"`
 	BadRowSamples []format.Bad `json:"bad_row_samples,omitempty"`
 
-	forcing bool // refusals are overruled
+	forcing bool // --force overrides rejections
 	dryRun  bool // nothing is published
 	held    bool // publishing is on hold
 
-	idWarnings []string // part of Warnings in the output
+	idWarnings []string // also in Warnings of the output
 }
 
 type builtSegment struct {
@@ -75,11 +76,11 @@ type builtSegment struct {
 	Max       *uint32 `json:"max,omitempty"`
 }
 
-// builtSet is the report about a set of the new generation.
+// builtSet describes a set of the new generation.
 type builtSet struct {
 	builtSegment
 	OnlyGrows bool      `json:"only_grows,omitempty"`
-	MaxLoss   float64   `json:"max_loss,omitempty"` // per 100 users, of one that only grows
+	MaxLoss   float64   `json:"max_loss,omitempty"` // per 100 users, if the set only grows
 	AsOf      time.Time `json:"as_of,omitzero"`
 }
 
@@ -102,7 +103,8 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	r.FurtherZones = result.Candidate.FurtherZones()
 }
 
-// noteSets adds the sets to the report. The guard determines later which sets only grow.
+// noteSets adds the sets of the new generation to the report. noteSets runs a second time, because the guard determines
+// which sets only grow.
 func (r *buildReport) noteSets(c *publish.Candidate) {
 	if len(r.Sets) == 0 {
 		for _, s := range c.DescribeSets() {
@@ -114,14 +116,14 @@ func (r *buildReport) noteSets(c *publish.Candidate) {
 	}
 }
 
-// noteFindings adds the guard's findings to the report.
+// noteFindings adds the findings of the guard to the report.
 func (r *buildReport) noteFindings(found *publish.Findings) {
 	r.ComparedWith = found.ComparedWith
 	r.Changes, r.NoSegment, r.SetChanges, r.Week = found.Changes, found.NoSegment, found.Sets, found.Drift
 	r.Refusals = found.Refusals
 }
 
-// noteFailure sets the status from the error with which the build ended.
+// noteFailure sets the status of the report from the error of the build.
 func (r *buildReport) noteFailure(err error) {
 	switch statusOf(err) {
 	case terminal.BadInput:
@@ -144,10 +146,10 @@ func (r *buildReport) notePublished(p *publish.Published) {
 	}
 }
 
-// setsPublished is the status of a build that published only sets that only grow.
+// setsPublished is the status of a build that has published only sets that only grow.
 const setsPublished = "sets published"
 
-// printAs writes the report for people or as JSON.
+// printAs writes the report as JSON or as text for people.
 func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return terminal.JSON(w, r)
@@ -155,7 +157,7 @@ func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 	return r.print(w)
 }
 
-// print writes the report for people.
+// print writes the report as text for people.
 func (r *buildReport) print(w io.Writer) error {
 	err := errors.Join(r.printSegments(w), r.printSets(w))
 	if r.IDs != nil {
@@ -215,7 +217,7 @@ func (r *buildReport) printSegments(w io.Writer) error {
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// shownSets is the most sets in the report for people. The JSON output has all of them.
+// shownSets is the maximum number of sets in the text for people. The JSON report contains all sets.
 const shownSets = 60
 
 func (r *buildReport) printSets(w io.Writer) error {
@@ -227,7 +229,7 @@ func (r *buildReport) printSets(w io.Writer) error {
 	return printSetTable(w, []any{"set", "users", "bytes", "lowest", "highest"}, table)
 }
 
-// printSetTable prints the first rows of a table of sets. printSetTable prints nothing for an empty table.
+// printSetTable prints the first rows of a table of sets. For an empty table, printSetTable prints nothing.
 func printSetTable(w io.Writer, head []any, table [][]any) error {
 	if len(table) == 0 {
 		return nil
@@ -239,7 +241,7 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	return err
 }
 
-// growth returns a text that says that a set only grows, with the permitted loss.
+// growth describes a set that only grows, with the permitted loss. For other sets, growth returns "".
 func growth(onlyGrows bool, maxLoss float64) string {
 	switch {
 	case !onlyGrows:
@@ -250,10 +252,10 @@ func growth(onlyGrows bool, maxLoss float64) string {
 	return fmt.Sprintf("only grows (%g %% may leave)", maxLoss)
 }
 
-// shownFiles is the most files in the report for people. The JSON output has all of them.
+// shownFiles is the maximum number of input files in the text for people. The JSON report contains all input files.
 const shownFiles = 20
 
-// printFiles prints how many rows came from which files.
+// printFiles prints the number of rows in each input file.
 func (r *buildReport) printFiles(w io.Writer) {
 	for _, f := range r.Files[:min(len(r.Files), shownFiles)] {
 		column, about := "", ""
@@ -330,7 +332,8 @@ func bound(id *uint32) string {
 	return fmt.Sprint(*id)
 }
 
-// printDrift prints the table of the drift. printDrift prints nothing if no drift was computed.
+// printDrift prints a table of the changes within a week. If these changes were not computed, printDrift prints
+// nothing.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil
@@ -345,7 +348,8 @@ func printDrift(w io.Writer, r *publish.Drift) error {
 	return errors.Join(printChanges(w, r.Changes, &r.NoSegment), printSetChanges(w, r.Sets))
 }
 
-// printChanges prints the table of changes for every segment, and for the users in no segment if they are known.
+// printChanges prints a table of the changes of every segment. If the users in no segment were counted, the table
+// contains them too.
 func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment) error {
 	if len(changes) == 0 {
 		return nil
@@ -364,7 +368,7 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// percentOf formats a percentage in the form that --accept takes.
+// percentOf formats a percentage in the form that --accept accepts.
 func percentOf(percent float64) string {
 	text := segments.PercentText(percent)
 	if !strings.Contains(text, ".") {
@@ -380,8 +384,8 @@ func noneNote(n *publish.NoSegment) string {
 	return fmt.Sprintf("%d have no segment and get the default limits", n.Fall)
 }
 
-// printSetChanges prints the table of the changed sets and the number of unchanged ones. printSetChanges prints
-// nothing if there are no sets.
+// printSetChanges prints a table of the changed sets, and the number of unchanged sets. If there are no sets,
+// printSetChanges prints nothing.
 func printSetChanges(w io.Writer, changes []publish.Change) error {
 	var table [][]any
 	for _, c := range changes {

@@ -24,7 +24,7 @@ type rollbackCommand struct {
 	at         `embed:""`
 }
 
-// These are the results of a rollback in its report.
+// These constants are the values of status in the report of a rollback.
 const (
 	rollbackDone      = "rolled back"
 	rollbackUnchanged = "unchanged"
@@ -36,20 +36,21 @@ type rollbackReport struct {
 	Before  string           `json:"before"`
 	Live    string           `json:"live"`
 	Changes []publish.Change `json:"changes,omitempty"`
-	// NoSegment counts the users in no segment, to whom the default limits apply.
+	// NoSegment counts the users who are in no segment and to whom the default limits apply.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Sets      []publish.Change   `json:"set_changes,omitempty"`
-	// Segments is the generation whose segments become live. Carried lists the live sets that stay.
+	// Segments is the generation whose segments become live again. Carried lists the live sets that the rollback does
+	// not change.
 	Segments string            `json:"segments_of"`
 	Carried  []publish.Carried `json:"carried,omitempty"`
-	// Accepted lists the sets that were rolled back by name and that lose users.
+	// Accepted lists the sets that --also-roll-back names and that lose users.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`
-	// Shrinks lists the sets that lose users although they are marked as only growing.
+	// Shrinks lists the sets that lose users although they are marked only-grows.
 	Shrinks []publish.Change `json:"shrinks,omitempty"`
 }
 
-// noteShrinks adds the shrinking sets that the earlier manifest marks as only growing.
+// noteShrinks adds the sets that lose users although the earlier manifest marks them only-grows.
 func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	for _, s := range before.Sets {
 		for _, c := range r.Sets {
@@ -60,7 +61,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	}
 }
 
-// Run makes an earlier generation live, after it has checked the generation like a reader.
+// Run makes an earlier generation live again, after reading and checking it.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New("--hold: must have a reason, which segmentbuild build and list show"))
@@ -88,8 +89,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on.Out, report)
 }
 
-// print prints the live generation, or for a dry run the generation that would be live, in the form of the build
-// report.
+// print describes the live generation in the form of a build report. For a dry run, print describes the generation that
+// would become live.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
 		note := "as it is live"
@@ -132,7 +133,7 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
-		// The hold comes first, so that no build publishes over the rollback, even if a later step fails.
+		// The hold begins first, so that no build publishes over the rollback, even if a later step fails.
 		if err := publisher.SetHold(ctx, c.Hold); err != nil {
 			return nil, err
 		}
@@ -172,7 +173,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// note adds the changes against base to the report.
+// note adds the changes between base and the planned generation to the report.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {
@@ -204,10 +205,10 @@ type releaseHoldCommand struct {
 }
 
 type releaseHoldReport struct {
-	Released *publish.Hold `json:"released"` // null when there was no hold
+	Released *publish.Hold `json:"released"` // null: there was no hold
 }
 
-// Run ends a hold.
+// Run ends a hold of publishing.
 func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"strconv"
 )
 
-// spellings holds for each kind of ids the function that appends the id of a generated user.
+// spellings holds for each kind of user ids a function that appends the id of a synthetic user.
 var spellings = map[string]func(dst []byte, user uint32) []byte{
 	"dense": spellDense, "uint64": spellUint64, "uuid": spellUUID, "text": spellText,
 }
 
 func spellDense(dst []byte, user uint32) []byte { return strconv.AppendUint(dst, uint64(user), 10) }
 
-// spellUint64 gives the user an id like those of sequences with a time in the upper bits.
+// spellUint64 appends an id in which the upper bits increase with the user number, as in ids that contain a time.
 func spellUint64(dst []byte, user uint32) []byte {
 	return strconv.AppendUint(dst, 1<<62|uint64(user)<<22|scatter(uint64(user))>>42, 10)
 }
 
-// spellUUID gives the user a UUID of version 4.
+// spellUUID appends a UUID of version 4.
 func spellUUID(dst []byte, user uint32) []byte {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], scatter(uint64(user)))
@@ -33,7 +33,7 @@ func spellUUID(dst []byte, user uint32) []byte {
 	return dst
 }
 
-// spellText gives the user a text such as user-17@example.com.
+// spellText appends a text id such as user-17@example.com.
 func spellText(dst []byte, user uint32) []byte {
 	return append(strconv.AppendUint(append(dst, "user-"...), uint64(user), 10), "@example.com"...)
 }

@@ -10,23 +10,24 @@ import (
 	"capper/internal/segments"
 )
 
-// Users is a range of synthetic user ids and their distribution over segments. The same seed gives the same users.
+// Users is a range of synthetic user ids with their distribution over segments. The same seed always gives the same
+// users.
 type Users struct {
-	First, Count uint32  // the ids First … First+Count-1
-	Shares       []share // those beyond 100 % in all are an error; who is in no share is in no segment
-	// Contiguous gives each segment one range of ids, in ascending order. Otherwise each user's segment is random,
-	// and the ids come in a scattered order, like an export of a data warehouse.
+	First, Count uint32  // the ids First to First+Count-1
+	Shares       []share // a sum above 100 % is an error; users in no share are in no segment
+	// If Contiguous is true, each segment contains one range of ids, and the ids are in ascending order. Otherwise the
+	// segment of each user is random, and the order of the ids is scattered, as in an export of a data warehouse.
 	Contiguous bool
 	Seed       uint64
 }
 
-// share is a segment with its share of the users.
+// share is a segment with its percentage of the users.
 type share struct {
 	Segment string
 	Percent float64
 }
 
-// Check returns an error if the users are invalid.
+// Check returns an error if a field of u is invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
 		return fmt.Errorf("ids must be at most 4294967295, but %d users from id %d on need higher ids",
@@ -44,7 +45,7 @@ func (u *Users) Check() error {
 	return nil
 }
 
-// All yields the index of the share and the id for every user. It ends early when ctx ends.
+// All yields each user, as the index of its share and its id. All ends early when ctx ends.
 func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	until, n := u.bounds(), uint64(u.Count)
 	step := coprime(n)
@@ -62,7 +63,7 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// bounds returns the upper bounds of the shares, as parts of 2^32.
+// bounds returns the upper bounds of the shares, in units of 1/2^32 of all users.
 func (u *Users) bounds() []uint64 {
 	var until []uint64
 	sum := 0.0
@@ -73,8 +74,8 @@ func (u *Users) bounds() []uint64 {
 	return until
 }
 
-// shareOf returns the share of the user at a position in the range. shareOf returns the number of shares if the user
-// has none.
+// shareOf returns the index of the share that contains the user at a position in the range. For a user in no share,
+// shareOf returns the number of shares.
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {
@@ -95,7 +96,8 @@ func mulMod(i, step, n uint64) uint64 {
 	return rest
 }
 
-// coprime returns a step that visits every number below n, near the golden section of n.
+// coprime returns a number near 0.618 n that has no common divisor with n. Multiples of this number modulo n visit
+// every number below n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {

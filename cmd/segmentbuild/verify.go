@@ -24,7 +24,7 @@ type verification struct {
 	Fault      string `json:"fault,omitempty"`
 }
 
-// Run downloads generations and checks them.
+// Run downloads generations and checks all their files.
 func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	open := c.open
 	if c.All {
@@ -64,7 +64,7 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 func printVerified(on *terminal.Streams, report []verification) error {
 	for _, v := range report {
 		if v.Fault != "" {
-			continue // it is the error
+			continue // the fault is already an error
 		}
 		if _, err := fmt.Fprintf(on.Out, "%s is whole: %d users, %d bytes\n", v.Generation, v.Users,
 			v.SizeBytes); err != nil {
@@ -74,7 +74,7 @@ func printVerified(on *terminal.Streams, report []verification) error {
 	return nil
 }
 
-// generations lists the generations to verify, and reports damaged manifests and a damaged current.json.
+// generations lists the generations to verify. It also reports damaged manifests and a damaged file current.json.
 func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, terminal.Misuse(errors.New("give either a generation or --all, not both"))

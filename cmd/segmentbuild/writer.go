@@ -11,14 +11,14 @@ import (
 	"capper/internal/bitmap"
 )
 
-// writer writes the ids of one segment to a file. writer is not safe for concurrent use.
+// writer writes the user ids of one segment to a file. It is not safe for concurrent use.
 type writer interface {
 	Add(id uint32) error
-	// Close writes the buffered ids. It does not close the underlying writer.
+	// Close writes the buffered ids. Close does not close the file.
 	Close() error
 }
 
-// fileName returns the usual file name for a segment in a format.
+// fileName returns the default file name for a segment in the given format.
 func fileName(segment, format string) string {
 	if format == "text" {
 		return segment + ".txt"
@@ -26,7 +26,7 @@ func fileName(segment, format string) string {
 	return segment + "." + format
 }
 
-// newWriter returns a writer for a format: text (an id a line), csv (user_id,segment), parquet (user_id) or roaring.
+// newWriter returns a writer for a format: text (one id per line), csv (user_id,segment), parquet (user_id) or roaring.
 func newWriter(to io.Writer, format, segment string) (writer, error) {
 	out := bufio.NewWriterSize(to, 1<<20)
 	switch format {
@@ -61,7 +61,7 @@ func (w *lineWriter) Add(id uint32) error {
 
 func (w *lineWriter) Close() error { return w.out.Flush() }
 
-// row is a row of a Parquet file. The name of this type is also the name of the Parquet schema.
+// row is a row of a Parquet file. The name of this type is the name of the Parquet schema.
 type row struct {
 	UserID int64 `parquet:"user_id,snappy"`
 }
@@ -69,7 +69,7 @@ type row struct {
 type parquetWriter struct {
 	out  *bufio.Writer
 	file *parquet.GenericWriter[row]
-	rows []row // not written yet
+	rows []row // not yet written
 }
 
 func (w *parquetWriter) Add(id uint32) error {
