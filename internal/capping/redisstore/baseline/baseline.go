@@ -1,6 +1,7 @@
-// Package baseline is the usual sliding log on Redis, for comparisons in tests and benchmarks only. It has one sorted
-// set and one script call per user, and sends all calls through the library's cluster pipeline. It has no tokens, and
-// does not wait for replicas. It supports rolling rules over all channels.
+// Package baseline implements frequency capping with the usual sliding log on Redis. Only tests and benchmarks use it,
+// for comparisons. The baseline has one sorted set and one script call for each user, and sends all calls through the
+// library's cluster pipeline. The baseline has no tokens, and does not wait for replicas. The baseline supports only
+// rolling windows over all channels.
 package baseline
 
 import (
@@ -21,27 +22,28 @@ import (
 //go:embed baseline.lua
 var Source string
 
-// CountingSource is a script that chooses the member's name when it runs, so a send that runs twice is recorded twice.
-// CountingSource costs one more Redis command than Source, so it is not for speed comparisons.
+// CountingSource is a script that chooses the name of the set's member when it runs. If the script runs twice for a
+// send, it records the send twice. CountingSource costs one more Redis command than Source, so it is not for speed
+// comparisons.
 var CountingSource = strings.Replace(Source, "now, ARGV[2])", "now, ARGV[2] .. table.concat(redis.call('TIME')))", 1)
 
-// Client decides sends with a usual sliding log. It is safe for concurrent use.
+// Client decides sends with a usual sliding log. A Client is safe for concurrent use.
 type Client struct {
 	redis redis.UniversalClient
 	clock func() time.Time
 	sha   string
 }
 
-// New loads the script and returns a client over r. The caller closes r.
+// New loads the script with the text source, and returns a Client that uses r. The caller of New closes r.
 func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, source string) (*Client, error) {
 	sha, err := r.ScriptLoad(ctx, source).Result()
 	return &Client{r, clock, sha}, err
 }
 
-// Key returns the key of a user.
+// Key returns the Redis key of a user's sorted set.
 func Key(user capping.UserID) string { return "fc:" + strconv.FormatUint(uint64(user), 10) }
 
-// Filter implements Filter of capping.Store. A user whose call failed is Unavailable.
+// Filter decides the users of a batch, like Filter of capping.Store. A user whose script call failed is Unavailable.
 func (c *Client) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	now := int64(capping.InstantOf(c.clock()))
 	pipe := c.redis.Pipeline()

@@ -12,13 +12,14 @@ import (
 //go:embed pace.lua
 var paceSource string
 
-// Pacer limits the requests to each provider by a usual sliding log. It is safe for concurrent use.
+// Pacer limits the rate of requests to each provider with the usual sliding log on Redis. A Pacer is safe for
+// concurrent use.
 type Pacer struct {
 	redis redis.Scripter
 	sha   string
 }
 
-// NewPacer loads the script and returns a pacer over r.
+// NewPacer loads the script and returns a Pacer that uses r.
 func NewPacer(ctx context.Context, r redis.Scripter) (*Pacer, error) {
 	sha, err := r.ScriptLoad(ctx, paceSource).Result()
 	return &Pacer{r, sha}, err
@@ -33,5 +34,5 @@ func (p *Pacer) Request(ctx context.Context, provider string, most int, window t
 		member[:]).Bool()
 }
 
-// ProviderKey returns the key of a provider.
+// ProviderKey returns the Redis key of a provider's sorted set.
 func ProviderKey(provider string) string { return "pace:" + provider }

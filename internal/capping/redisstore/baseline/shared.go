@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The constants below have the values of the store's own lanes and pipeline size; see package dispatch.
+// The constants lanes and pipelineCommands are equal to those of package dispatch.
 const (
 	lanes            = 2
 	pipelineCommands = 64
 )
 
-// Shared is a Redis client whose concurrent script calls share pipelines, like the calls of the store. It is safe for
-// concurrent use.
+// Shared is a Redis client whose concurrent script calls share pipelines, like the calls of the store. A Shared client
+// is safe for concurrent use.
 type Shared struct {
 	redis.UniversalClient
 	mu      sync.Mutex
@@ -29,10 +29,10 @@ type call struct {
 	done chan struct{}
 }
 
-// Share returns a shared client over r. The caller closes r.
+// Share returns a Shared client that uses r. The caller of Share closes r.
 func Share(r redis.UniversalClient) *Shared { return &Shared{UniversalClient: r} }
 
-// EvalSha runs a loaded script, in one pipeline with the concurrent calls of others.
+// EvalSha runs a loaded script, in one pipeline with concurrent calls of other goroutines.
 func (s *Shared) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	line := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", sha, len(keys))
 	for _, key := range keys {
@@ -56,7 +56,7 @@ func (s *Shared) submit(c *call) {
 
 // work sends pipelines until the queue is empty.
 func (s *Shared) work() {
-	runtime.Gosched() // callers that are about to call share the pipeline
+	runtime.Gosched() // lets other goroutines add calls to the same pipeline
 	for calls := s.take(); calls != nil; calls = s.take() {
 		pipe := s.Pipeline()
 		for _, c := range calls {
@@ -69,7 +69,7 @@ func (s *Shared) work() {
 	}
 }
 
-// take returns the calls of the next pipeline, or nil after the last one.
+// take returns the calls of the next pipeline, or nil when the queue is empty.
 func (s *Shared) take() (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

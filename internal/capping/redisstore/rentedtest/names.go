@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Names is a DNS server on the loopback interface; its answers have a lifetime of zero.
+// Names is a DNS server on the loopback interface. Its answers have a TTL of 0.
 type Names struct {
 	conn  net.PacketConn
 	mu    sync.Mutex
@@ -17,7 +17,7 @@ type Names struct {
 	wait  sync.WaitGroup
 }
 
-// NewNames starts a DNS server without any names.
+// NewNames starts a DNS server that has no host names yet.
 func NewNames() (*Names, error) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -28,13 +28,13 @@ func NewNames() (*Names, error) {
 	return n, nil
 }
 
-// Close stops the server.
+// Close stops the DNS server.
 func (n *Names) Close() {
 	_ = n.conn.Close()
 	n.wait.Wait()
 }
 
-// Resolver returns a resolver that asks only this server.
+// Resolver returns a resolver that asks only this DNS server.
 func (n *Names) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", n.conn.LocalAddr().String())
@@ -48,7 +48,7 @@ func (n *Names) Point(host string, ips ...string) {
 	n.hosts[host] = ips
 }
 
-// Asked returns how many times clients have asked for the host name.
+// Asked returns how many times clients have asked the DNS server for the host name.
 func (n *Names) Asked(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +94,7 @@ func (n *Names) answer(query []byte) []byte {
 		reply[3] = 3 // no such name
 		return reply
 	}
-	if kind != 1 { // the server knows only IPv4
+	if kind != 1 { // the server has only IPv4 addresses
 		return reply
 	}
 	for _, ip := range ips {
