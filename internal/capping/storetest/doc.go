@@ -1,21 +1,21 @@
 // Package storetest is the acceptance test suite for every implementation of capping.Store.
 //
-//	random calls ─┬─> store under test ─┬─> compare every answer
+//	random calls ─┬─> store under test ─┬─> compare every result
 //	              └─> naive model ──────┘
 //
-// Run tests the store alone. RunPolicies tests a capper with a whole policy over the store. RunUpgrade
-// tests a store that an earlier version has written.
+// Run tests a store alone. RunPolicies tests a Capper that uses the store with whole policies. RunUpgrade tests a store
+// that contains data of an earlier version.
 //
-// A test case controls the clock of the store. The cases share no data: each case uses its own users
-// and message ids, so the keys of a case need no removal. The only exceptions are the users 0 and
-// 4294967295, which a case erases before it uses them.
+// Each test case controls the clock of its store. The test cases share no data: each case uses its own users and
+// message ids, so the keys of a case need no removal. The only shared users are 0 and 4294967295, which a test case
+// erases before it uses them.
 //
-// Run compares random histories with a naive model (model.go): a plain list of sends for each user,
-// which is counted again for every question. The model shares no code with capping.Judge.
+// Run compares random histories with a naive model (model.go). The model is a plain list of sends for each user, and
+// counts this list again for every call. The model in model.go shares no code with capping.Judge.
 //
-// RunPolicies draws random policies with suppression, holdout, quiet hours and limits. The limits
-// use calendars, users' time zones and shadow mode. It draws overlapping sets of users, makes calls
-// of every kind over several weeks, and forecasts decisions in other seasons. A second naive model
-// (policymodel.go) checks each user's decision. That model knows only the documented rules. It has types
-// of its own, reads local times from a calendar, and finds later times minute by minute.
+// RunPolicies draws random policies with suppression, holdout, quiet hours and limits. The limits of these policies use
+// calendars, users' time zones and shadow mode. RunPolicies draws overlapping sets of users, makes calls of every kind
+// over several weeks, and forecasts decisions in other seasons. A second naive model (policymodel.go) checks each
+// user's decision. The model in policymodel.go is written only from the documented rules. It has its own types, reads
+// local times from a calendar, and finds later times minute by minute.
 package storetest

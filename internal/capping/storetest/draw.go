@@ -74,7 +74,7 @@ func drawRules(t *rapid.T) *rules {
 			r.limits[segment] = drawLimits(t, segment)
 		}
 	}
-	// This limit gives all histories of a store the same retention.
+	// This limit gives all policies that use one store the same retention.
 	r.limits["nobody"] = []limit{{name: "month", most: 1, unit: "month"}}
 	return r
 }
@@ -88,7 +88,7 @@ func drawQuiet(t *rapid.T) quietHours {
 	return q
 }
 
-// units returns "" for a rolling window, and the names of all calendars.
+// units returns "", which means a rolling window, and the names of all calendar units.
 func units() []string {
 	names := []string{""}
 	for _, calendar := range capping.Calendars() {

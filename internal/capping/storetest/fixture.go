@@ -19,16 +19,16 @@ const (
 	week = 7 * day
 )
 
-// Clock is a clock that moves only when a test calls Advance. It is safe for concurrent use.
+// Clock is a clock that moves only when a test calls Advance. A Clock is safe for concurrent use.
 type Clock struct{ *testkit.Clock }
 
-// NewClock returns a clock at the present time, truncated to a millisecond.
+// NewClock returns a Clock at the present time, truncated to a millisecond.
 func NewClock() *Clock { return &Clock{testkit.NewClock()} }
 
-// Instant returns the clock's time in the unit of the logs.
+// Instant returns the clock's time as a capping.Instant.
 func (c *Clock) Instant() capping.Instant { return capping.InstantOf(c.Now()) }
 
-// fixture holds the store and the clock of one test case, and creates users and message ids for it.
+// fixture holds the store and the clock of one test case, and creates users and message ids for the case.
 type fixture struct {
 	*testing.T
 	store capping.Store
@@ -40,15 +40,15 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock}
 }
 
-// The process number makes message ids unique, even across several test processes on one store.
-// Each user is also used only once in a process.
+// The random number process makes message ids unique, even if several test processes use one store. Each user is also
+// used only once in a process.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
 	nextNames atomic.Uint64
 )
 
-// users returns n users with consecutive ids that no other case uses.
+// users returns n users with consecutive ids that no other test case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -60,12 +60,12 @@ func (f *fixture) users(n int) []capping.UserID {
 
 func (f *fixture) user() capping.UserID { return f.users(1)[0] }
 
-// message returns a message id that no other case uses.
+// message returns a message id that no other test case uses.
 func (f *fixture) message() string {
 	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
 }
 
-// batch returns a batch that records a send without a channel to the users, under the limits.
+// batch returns a batch that records a send without a channel to the users, with rules for the limits.
 func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
 	rules := make([]capping.Rule, len(limits))
 	for i := range limits {
@@ -78,7 +78,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 	}
 }
 
-// filter filters a batch and checks that the store decides every user.
+// filter filters a batch, and checks that the store decides every user.
 func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(b.Users))
@@ -89,7 +89,7 @@ func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// send filters a new message for one user and returns the verdict.
+// send filters a new message for one user, and returns the verdict.
 func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Verdict {
 	f.Helper()
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
@@ -108,13 +108,13 @@ func of(b *capping.Batch, namespace string) *capping.Batch {
 	return b
 }
 
-// only filters a batch with a single user and returns the verdict.
+// only filters a batch that has a single user, and returns the verdict.
 func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	f.Helper()
 	return f.filter(b)[0]
 }
 
-// log returns the user's log after a check of its format.
+// log returns the user's log, and checks the format of the log.
 func (f *fixture) log(user capping.UserID) capping.Log {
 	f.Helper()
 	log, err := f.store.Log(context.Background(), user)

@@ -12,8 +12,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// IsOK waits until the store reports no problem and its failed calls are no longer counted. On a
-// busy machine, one check may have missed a server.
+// IsOK waits until the store reports the state "ok" without a problem or a recent failed call. IsOK has to wait
+// because, on a busy machine, one check of the store may have missed a server.
 func IsOK(t testing.TB, s interface {
 	Health(ctx context.Context) capping.Health
 }) {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// history makes the same random calls to the store and to the model.
+// history makes the same random calls to the store and to the model, and compares the results.
 type history struct {
 	*fixture
 	rt       *rapid.T
@@ -62,7 +62,7 @@ func drawLimit(rt *rapid.T) capping.Limit {
 func (h *history) step() {
 	pause := rapid.SampledFrom(pauses).Draw(h.rt, "pause")
 	if h.clock.Instant() > capping.Never/2 {
-		pause %= time.Second // keeps a long run within the range of stored times
+		pause %= time.Second // keeps a long run within the range of instants in a log
 	}
 	h.clock.Advance(pause)
 	switch rapid.IntRange(0, 9).Draw(h.rt, "call") {
@@ -144,7 +144,7 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 	}
 	require.Equal(h.rt, until, got.FreesAt, "user %d at %v", b.Users[i], at)
 	require.Zero(h.rt, got.Shadow)
-	// The named limit has a free slot at the returned time and not before.
+	// The limit that the verdict names has a free slot at the returned time and not before.
 	named, sends := windows[got.Rule], h.model.remembered(b.Users[i], at)
 	require.False(h.rt, named.shadow || named.free(sends, at))
 	if until != capping.Never {
@@ -152,7 +152,7 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 	}
 }
 
-// windowOf converts a limit to a window of the model. Calendars use UTC.
+// windowOf converts a limit to a window of the model. A calendar limit becomes a period in UTC.
 func windowOf(l *capping.Limit, at time.Time) window {
 	w := window{most: l.Max, length: l.Window, channels: l.Channels.Channels(), shadow: l.Shadow}
 	at = at.UTC()
@@ -173,7 +173,7 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	return w
 }
 
-// compareLogs checks that the store and the model hold the same sends within the retention.
+// compareLogs checks that the store and the model have the same sends within the retention.
 func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry

@@ -24,8 +24,8 @@ func (f *fixture) releaseOn(message capping.Message, channel capping.Channel,
 	return released
 }
 
-// releaseIdentity checks that a release removes only sends of its namespace, and of its channel if
-// one is given.
+// releaseIdentity checks that a release removes only sends of the message's namespace, and only sends on the channel if
+// the call names one.
 func releaseIdentity(f *fixture) {
 	const push, email = 1, 2
 	users, id := f.users(3000), f.message()
@@ -126,7 +126,7 @@ func messages(f *fixture) {
 	long := capping.Message{Namespace: strings.Repeat("n", 64), ID: f.message() + strings.Repeat("é", 40)}
 	users := f.users(capping.BulkUsers)
 	f.all(f.filter(f.batch(bulk, users)), capping.Allowed)
-	f.all(f.filter(f.batch(small, users[:1])), capping.Allowed) // a new memory allows this burst
+	f.all(f.filter(f.batch(small, users[:1])), capping.Allowed) // a new MessageMemory allows such a burst
 	ask := f.batch(preview, users)
 	ask.Record = false
 	f.filter(ask)
@@ -144,8 +144,8 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// knows waits until the store knows exactly these messages for the tokens, because the store saves
-// texts in the background.
+// knows waits until the store returns exactly these messages for the tokens, because a store saves the texts in the
+// background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()
 	require.EventuallyWithT(f, func(c *assert.CollectT) {
@@ -155,8 +155,8 @@ func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.M
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
-// logBound checks that a flood of sends without limits keeps only the newest LogBound sends of its
-// channel, and keeps all sends of other channels.
+// logBound checks that sends without limits on one channel fill the log only up to the newest LogBound sends. The sends
+// on other channels stay.
 func logBound(f *fixture) {
 	const quiet, flooded = 1, 2
 	user, first, second := f.user(), f.message(), f.message()
@@ -178,11 +178,10 @@ func logBound(f *fixture) {
 	f.replayed(f.only(on(f.batch(other, one), quiet)))
 	full := rolling("full", capping.LogBound, day, flooded)
 	require.Equal(f, capping.Denied, f.only(on(f.batch(f.message(), one, full), flooded)).Outcome)
-	f.allowed(f.only(on(f.batch(first, one), flooded))) // its entry was pushed out, so the send is new
+	f.allowed(f.only(on(f.batch(first, one), flooded))) // newer sends have displaced this send, so it is new
 }
 
-// expiredLeave checks that the next write of a log removes the entries that no window can still
-// see.
+// expiredLeave checks that the next write of a log removes the entries that no window counts any more.
 func expiredLeave(f *fixture) {
 	user := f.user()
 	for range 4 {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// malformations lists the errors of a batch that every store must reject. The key is part of the
-// expected error, and the function damages a valid batch.
+// malformations lists the mistakes in a batch that every store must reject. The key of the map is part of the expected
+// error, and the function makes the mistake in a valid batch.
 var malformations = map[string]func(b *capping.Batch){
 	"verdict per user, got 0 and 3":          func(b *capping.Batch) { b.Groups = nil },
 	"verdict per user, got 4 and 3":          func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
@@ -51,8 +51,8 @@ func manyRules(b *capping.Batch, before int) []capping.Rule {
 	return rules
 }
 
-// malformedBatch checks that an invalid batch returns an error. The store then decides and records
-// nothing, and continues to work.
+// malformedBatch checks that an invalid batch returns an error. The store must decide and record nothing for such a
+// batch, and must continue to work.
 func malformedBatch(f *fixture) {
 	users := f.users(3)
 	for want, spoil := range malformations {
@@ -91,8 +91,8 @@ func malformedRelease(f *fixture) {
 	f.all(f.filter(f.batch(message, users, daily(1))), capping.Replayed)
 }
 
-// userTwice checks a batch with repeated users, which callers should avoid and stores need not
-// detect. The store still records one send for each user and decides every occurrence.
+// userTwice checks a batch with repeated users, which callers should avoid and which stores need not detect. The store
+// still records one send for each user, and decides every occurrence of the user.
 func userTwice(f *fixture) {
 	users, message := f.users(600), f.message()
 	for i := range users {
@@ -118,8 +118,8 @@ func userTwice(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users[:1], daily(1))), capping.Allowed)
 }
 
-// clockTolerance checks that the tolerance never changes, because every call extends its windows by
-// the tolerance.
+// clockTolerance checks that the clock tolerance never changes, because every call extends its windows by the
+// tolerance.
 func clockTolerance(f *fixture) {
 	tolerance := f.store.ClockTolerance()
 	require.GreaterOrEqual(f, tolerance, time.Duration(0))

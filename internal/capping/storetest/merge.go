@@ -44,14 +44,14 @@ func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	return m
 }
 
-// bring merges the log of one user and returns the number of added entries.
+// bring merges a log with the given entries for one user, and returns the number of added entries.
 func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 	f.Helper()
 	return int(f.merge(mergeOf([]capping.UserID{user}, logOf(entries...)))[0].Added)
 }
 
-// mergedCount checks that a merged send counts from its own time, like a send recorded in this
-// store.
+// mergedCount checks that a merged send counts for limits from its own time, like a send that the store itself
+// recorded.
 func mergedCount(f *fixture) {
 	user := f.user()
 	now, token := f.clock.Instant(), capping.Message{ID: f.message()}.Token()
@@ -90,8 +90,7 @@ func mergedReplays(f *fixture) {
 	require.Equal(f, 1, f.bring(users[0], before))
 }
 
-// mergedBounds checks that sends older than the retention and sends beyond the log's limit are
-// never merged.
+// mergedBounds checks that a merge adds no sends older than the retention, and no sends beyond the log's maximum.
 func mergedBounds(f *fixture) {
 	user, now := f.user(), f.clock.Instant()
 	entry := func(n int, age time.Duration) capping.Entry {
@@ -115,7 +114,7 @@ func mergedBounds(f *fixture) {
 	require.Equal(f, capping.LogBound+1, f.log(user).Len())
 }
 
-// mergedLong merges long logs with many channels and without tokens.
+// mergedLong merges long logs that have many channels and entries without tokens.
 func mergedLong(f *fixture) {
 	users, now := f.users(40), f.clock.Instant()
 	var entries []capping.Entry
@@ -167,8 +166,8 @@ func malformedMerge(f *fixture) {
 	f.allowed(f.send(user, daily(1)))
 }
 
-// mergesBesideCalls runs merges and filter calls concurrently. No send is stored twice, no limit is
-// exceeded by filter calls, and no merged send is lost.
+// mergesBesideCalls runs merges and filter calls concurrently. It checks that no send is stored twice, that filter
+// calls exceed no limit, and that no merged send is lost.
 func mergesBesideCalls(f *fixture) {
 	users, at := f.users(600), f.clock.Instant()
 	message := f.message()
@@ -206,7 +205,7 @@ func mergesBesideCalls(f *fixture) {
 	}
 }
 
-// mergeStep merges random sends into the histories of randomHistories.
+// mergeStep is the step of randomHistories that merges random sends.
 func (h *history) mergeStep() {
 	m := &capping.Merge{Retention: week}
 	for _, user := range h.users {
@@ -232,7 +231,7 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// unite adds the missing sends that are within the retention, at their own times.
+// unite adds the given sends that the model does not have, at their own times, if they are within the retention.
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

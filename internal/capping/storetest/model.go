@@ -14,23 +14,23 @@ type send struct {
 	message capping.Message
 }
 
-// window is one limit in the model: a rolling window, or a fixed period from start to until.
+// window is one limit in the model: a rolling window, or a calendar period from start to until.
 type window struct {
 	most         int
-	length       time.Duration // not 0: length of a rolling window
+	length       time.Duration // length of a rolling window; 0: a calendar period
 	start, until time.Time
 	channels     []capping.Channel // empty: all channels
 	shadow       bool              // a shadow limit, which never denies
 }
 
-// model is the naive reference: it holds all sends of all users, and removes sends only on a
-// release or an erasure.
+// model is the naive model of a store. It holds all sends of all users, and removes sends only on a release or an
+// erasure.
 type model struct {
 	retention time.Duration
 	sends     map[capping.UserID][]send
 }
 
-// counts returns how many of the sends the window counts at the given time.
+// counts returns how many of the sends count in the window at the given time.
 func (w window) counts(sends []send, at time.Time) (n int) {
 	for _, s := range sends {
 		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
@@ -48,7 +48,7 @@ func (w window) counts(sends []send, at time.Time) (n int) {
 
 func (w window) free(sends []send, at time.Time) bool { return w.counts(sends, at) < w.most }
 
-// remembered returns the user's sends within the retention.
+// remembered returns the user's sends that are within the retention at the given time.
 func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -58,9 +58,9 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// answer is the model's decision for one user. With Denied, until is the first time at which all
-// windows have a free slot, or zero for never. With Allowed, shadow lists the numbers of the shadow
-// windows without a free slot.
+// answer is the decision of the model for one user. If the outcome is Denied, until is the first time at which all
+// windows have a free slot, or zero for never. If the outcome is Allowed, shadow lists the numbers of the shadow
+// windows that have no free slot.
 type answer struct {
 	outcome capping.Outcome
 	until   time.Time
@@ -100,7 +100,7 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree tries every time at which a count can change, in ascending order.
+// firstFree tries every time at which the number of counted sends can change, in ascending order.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {
@@ -122,8 +122,8 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// release removes the message's sends on the channel; channel 0 means all channels. remembered
-// reports whether one of the sends was within the retention, and known whether any existed.
+// release removes the message's sends on the channel; channel 0 means all channels. remembered reports whether one of
+// the removed sends was within the retention, and known whether a send was removed at all.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

@@ -8,14 +8,14 @@ import (
 	"capper/internal/share"
 )
 
-// policyModel is the naive reference for whole policies. policyModel holds all sends of all users.
+// policyModel is the naive model of a Capper with a whole policy. A policyModel holds all sends of all users.
 type policyModel struct {
 	rules     *rules
 	world     *world
 	widen     time.Duration // added to the length of rolling windows
 	retention time.Duration
 	sends     map[capping.UserID][]policySend
-	ends      map[string]time.Time // ends of periods, by zone, unit and the shown period
+	ends      map[string]time.Time // ends of calendar periods, by zone, unit and the text of the period
 	places    map[string]*time.Location
 }
 
@@ -54,8 +54,8 @@ type call struct {
 type policyAnswer struct {
 	outcome capping.Outcome
 	by      string    // "suppressed", "holdout", "quiet" or the name of a limit; "": no denial
-	set     string    // with "suppressed": name of the set
-	zone    string    // with "quiet", and with limits in the user's time zone
+	set     string    // for "suppressed": name of the set
+	zone    string    // for "quiet", and for limits in the user's time zone
 	until   time.Time // zero: waiting never helps
 	shadow  []string  // names of shadow limits that would have denied the send
 }
@@ -86,7 +86,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 	return m.judge(user, c)
 }
 
-// judge applies the limits to the user and returns the expected decision.
+// judge applies the limits to the user, and returns the expected decision.
 func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	found := policyAnswer{outcome: capping.Allowed}
 	var shadow []string
@@ -121,7 +121,7 @@ func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	return found
 }
 
-// zoneBy returns the name of a rule's time zone: its own zone, or the user's.
+// zoneBy returns the name of the time zone that a rule uses: the rule's own zone, or the user's zone.
 func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	if zone == "" {
 		zone = m.world.zoneOf(user)
@@ -132,7 +132,7 @@ func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	return zone
 }
 
-// night returns the first quiet hours that apply to the user at a time, or nil.
+// night returns the first quiet hours that are on for the user at the given time, or nil.
 func (m *policyModel) night(user capping.UserID, channel capping.Channel, at time.Time) *quietHours {
 	for i := range m.rules.quiet {
 		if q := &m.rules.quiet[i]; q.channels.has(channel) && m.concerns(q, user) && m.on(q, user, at) {
@@ -159,12 +159,12 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 	return from <= shown || shown < to
 }
 
-// searched is how far ahead the model looks for the end of quiet hours.
+// searched is the time for which the model searches for the end of quiet hours.
 const searched = 5 * 24 * time.Hour
 
-// opening returns the first minute, from the given time on, without quiet hours for the user. If no
-// quiet hours apply, it returns the given time. If the model finds no such minute in five days, it
-// returns zero.
+// opening returns the first minute, at or after the given time, at which the user has no quiet hours. If no quiet hours
+// are on at the given time, opening returns the given time. If the model finds no such minute within five days, opening
+// returns the zero time.
 func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from time.Time) time.Time {
 	for at := from; at.Before(from.Add(searched)); at = at.Truncate(time.Minute).Add(time.Minute) {
 		if m.night(user, channel, at) == nil {
@@ -179,7 +179,7 @@ func (m *policyModel) opensAt(user capping.UserID, channel capping.Channel, at t
 	return m.night(user, channel, at) == nil && m.night(user, channel, at.Add(-time.Millisecond)) != nil
 }
 
-// remembered returns the user's sends within the retention.
+// remembered returns the user's sends that are within the retention at the given time.
 func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []policySend) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -189,7 +189,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// shown returns the day, week or month that a calendar shows at the given time.
+// shown returns the text of the day, week or month in which the given time is.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -203,7 +203,7 @@ func (l limit) shown(at time.Time) string {
 	panic("the model has no calendar " + l.unit)
 }
 
-// counts returns how many sends of the user the limit counts at the given time.
+// counts returns how many sends of the user count for the limit at the given time.
 func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int) {
 	location := m.place(l.zone, user)
 	for _, s := range m.remembered(user, at) {
@@ -218,7 +218,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// frees returns the first time at which a full limit has a free slot.
+// frees returns the first time at which a limit without a free slot has one again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -248,8 +248,8 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 	m.sends[user] = append(m.sends[user], s)
 }
 
-// release removes the message's sends on the channel; channel 0 means all channels. remembered
-// reports whether one of the sends was within the retention, and known whether any existed.
+// release removes the message's sends on the channel; channel 0 means all channels. remembered reports whether one of
+// the removed sends was within the retention, and known whether a send was removed at all.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -17,9 +17,9 @@ import (
 
 const policyDay = 24 * time.Hour
 
-// RunPolicies compares a capper over a store with the naive model. open opens the store and closes
-// it through t.Cleanup. The store takes the times of sends from the clock, which starts at the
-// present time and never moves back.
+// RunPolicies compares a Capper that uses the store with the naive model of policies. The function open opens the
+// store, and closes it through t.Cleanup. The store stamps sends with the function clock, which starts at the present
+// time and never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {
 		t.Parallel()
@@ -33,10 +33,10 @@ func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) c
 	})
 }
 
-// users is the number of users in a history.
+// users is the number of users in a random history.
 const users = 10
 
-// policyHistory makes the same random calls to a capper and to the model.
+// policyHistory makes the same random calls to a Capper and to the model, and compares the results.
 type policyHistory struct {
 	*rapid.T
 	capper   *capping.Capper
@@ -70,7 +70,7 @@ func (h *policyHistory) run() {
 			policyDay - time.Millisecond, policyDay, 3*policyDay + 7*time.Hour,
 		}).Draw(h.T, "pause")
 		if capping.InstantOf(h.clock.Now()) > capping.Never/2 {
-			pause %= time.Second // keeps a long run within the range of stored times
+			pause %= time.Second // keeps a long run within the range of instants in a log
 		}
 		h.clock.Advance(pause)
 		switch rapid.IntRange(0, 9).Draw(h.T, "call") {
@@ -95,8 +95,8 @@ func (h *policyHistory) run() {
 	}
 }
 
-// forecast returns a random time up to a year ahead. Half of these times are shortly before a clock
-// change of a zone.
+// forecast returns a random time up to a year ahead. Half of these times are shortly before a clock change in some time
+// zone.
 func (h *policyHistory) forecast() capping.Instant {
 	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*policyDay.Milliseconds()).Draw(h.T,
 		"ahead")) * time.Millisecond)
@@ -123,7 +123,7 @@ func (h *policyHistory) release() {
 	}
 }
 
-// filter filters the send for random users and compares the decisions with the model's.
+// filter filters the send for random users, and compares the decisions with those of the model.
 func (h *policyHistory) filter(send *capping.Send) {
 	send.Users = rapid.Permutation(h.users).Draw(h.T, "users")[:rapid.IntRange(1, len(h.users)).Draw(h.T, "n")]
 	send.Message = rapid.SampledFrom(h.messages).Draw(h.T, "message")
@@ -168,7 +168,7 @@ func (h *policyHistory) compare(want policyAnswer, d *capping.Decisions, i int, 
 		}
 	}
 	if want.until.IsZero() && got.until.After(c.at.Add(searched)) && h.model.opensAt(d.Users[i], c.channel, got.until) {
-		got.until = want.until // another season, beyond the model's search
+		got.until = want.until // another season, later than the model searches
 	}
 	want.until, got.until = want.until.UTC(), got.until.UTC()
 	require.Equal(h, want, got, "user %d at %v", d.Users[i], c.at)
@@ -183,7 +183,7 @@ func shadowOf(d *capping.Decisions, i int) (names []string) {
 	return names
 }
 
-// explain compares the capper's explanation for a user with the model.
+// explain compares the Capper's explanation for a user with the model.
 func (h *policyHistory) explain(user capping.UserID) {
 	e, err := h.capper.Explain(context.Background(), user)
 	require.NoError(h, err)

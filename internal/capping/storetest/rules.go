@@ -10,17 +10,17 @@ import (
 	"capper/internal/share"
 )
 
-// rules is a policy in the types of the model.
+// rules is a policy in the types of the naive model.
 type rules struct {
 	suppress []suppression
 	held     *heldOut
 	quiet    []quietHours
-	zone     string             // for users in no time zone's set
+	zone     string             // for users in no time zone set
 	limits   map[string][]limit // by segment; "" holds the default limits
 }
 
-// policyChannels are the channels of a rule. Without channels, the rule applies to every send, with
-// or without a channel.
+// policyChannels are the channels of a rule. If the list is empty, the rule applies to every send, with or without a
+// channel.
 type policyChannels []capping.Channel
 
 func (c policyChannels) has(channel capping.Channel) bool {
@@ -38,7 +38,7 @@ type heldOut struct {
 	channels policyChannels
 }
 
-// quietHours are quiet hours between two minutes of the day.
+// quietHours is an entry of quiet hours between two minutes of the day.
 type quietHours struct {
 	from, to int
 	channels policyChannels
@@ -51,8 +51,8 @@ type limit struct {
 	name     string
 	most     int
 	window   time.Duration
-	unit     string // name of a calendar; "": a rolling window
-	zone     string // zone of the calendar; "": the user's zone
+	unit     string // name of a calendar unit; "": a rolling window
+	zone     string // time zone of the calendar; "": the user's zone
 	channels policyChannels
 	shadow   bool
 }
@@ -65,7 +65,7 @@ func (r *rules) of(segment string) []limit {
 	return r.limits[""]
 }
 
-// policy converts the rules to a policy of the domain.
+// policy converts the rules to a capping.Policy.
 func (r *rules) policy() *capping.Policy {
 	p := &capping.Policy{Zone: load(r.zone), Segments: map[string][]capping.Limit{}}
 	for _, s := range r.suppress {

@@ -27,8 +27,8 @@ func sameMessageOnce(f *fixture) {
 	require.Equal(f, 2, f.live(user))
 }
 
-// identities checks that message, namespace and channel identify a send. A difference in any of the
-// three makes another send, with its own decision and count.
+// identities checks that message, namespace and channel together identify a send. If any of the three differs, the send
+// is another send, with its own decision and count.
 func identities(f *fixture) {
 	users, id, limit := f.users(3000), f.message(), daily(4)
 	all := []func(b *capping.Batch) *capping.Batch{
@@ -87,7 +87,7 @@ func maxZero(f *fixture) {
 	require.Zero(f, f.log(user).Len())
 }
 
-// exempt checks that a call without limits is never denied and still counts against later calls.
+// exempt checks that a call without limits is never denied, and that its sends count for later calls.
 func exempt(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	f.allowed(f.send(user, daily(2)))
@@ -95,7 +95,7 @@ func exempt(f *fixture) {
 		f.clock.Advance(time.Minute)
 		f.allowed(f.send(user))
 	}
-	// Four sends count against a limit of two, so a slot is free only after the third send expires.
+	// Four sends count for a limit of two, so a slot is free only after the third send expires.
 	f.denied(f.send(user, daily(2)), 0, after(start, day+2*time.Minute))
 	require.Equal(f, 4, f.live(user))
 }
@@ -153,7 +153,7 @@ func previewAt(f *fixture) {
 }
 
 func neighbours(f *fixture) {
-	users := f.users(300) // several buckets, the first and the last only in part
+	users := f.users(300) // several buckets of users, the first and the last only in part
 	for round := range 5 {
 		var some []capping.UserID
 		for i := range users {

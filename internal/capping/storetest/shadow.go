@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// shadow returns the limit in shadow mode, in which the limit denies nobody.
+// shadow returns the limit as a shadow limit, which denies nobody.
 func shadow(limit capping.Limit) capping.Limit {
 	limit.Shadow = true
 	return limit
@@ -21,8 +21,8 @@ func (f *fixture) marked(v capping.Verdict, mask uint32) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Allowed, Shadow: mask}, v)
 }
 
-// shadowLimits checks that shadow limits deny nobody, and report for each allowed send whether they
-// would have denied it.
+// shadowLimits checks that shadow limits deny nobody, and that each allowed send reports which shadow limits would have
+// denied it.
 func shadowLimits(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	limits := []capping.Limit{shadow(daily(1)), weekly(4), shadow(weekly(2))}
@@ -37,15 +37,14 @@ func shadowLimits(f *fixture) {
 	f.clock.Advance(6 * day)
 	f.denied(f.send(user, limits...), 1, after(start, week))
 	f.clock.Advance(time.Millisecond)
-	f.allowed(f.send(user, limits...)) // only the send of a day later still counts
+	f.allowed(f.send(user, limits...)) // only the send one day after the first still counts
 	f.clock.Advance(day - time.Millisecond)
 	f.marked(f.send(user, limits...), 1)
 	f.clock.Advance(2 * time.Millisecond)
 	f.marked(f.send(user, limits...), 1|4)
 }
 
-// shadowMaxZero checks a shadow limit of zero, which would deny every user, even without any
-// earlier send.
+// shadowMaxZero checks a shadow limit of zero, which would deny every user, even a user without sends.
 func shadowMaxZero(f *fixture) {
 	users := f.users(300)
 	for round := range 3 {
@@ -66,7 +65,7 @@ func shadowMaxZero(f *fixture) {
 	f.marked(f.send(f.user(), shadow(rolling("push", 0, day, 1))), 1)
 }
 
-// shadowPreview checks that a preview reports the same shadow limits and records nothing.
+// shadowPreview checks that a preview reports the same shadow limits as a recording call, and records nothing.
 func shadowPreview(f *fixture) {
 	user := f.user()
 	for range 2 {
@@ -107,8 +106,8 @@ func shadowChannels(f *fixture) {
 	}
 }
 
-// shadowGroups checks that each user is judged by the shadow limits of its own group, even next to
-// users with the same log.
+// shadowGroups checks that each user is judged by the shadow limits of the user's own group, even beside users with the
+// same log.
 func shadowGroups(f *fixture) {
 	users := f.users(200)
 	f.all(f.filter(f.batch(f.message(), users[:100])), capping.Allowed)

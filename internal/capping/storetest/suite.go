@@ -7,11 +7,11 @@ import (
 	"capper/internal/capping"
 )
 
-// Open opens the store under test for one case and closes the store through t.Cleanup. The store
-// takes the times of sends from the clock, which starts at the present time and never moves back.
+// Open opens the store under test for one test case, and closes the store through t.Cleanup. The store stamps sends
+// with the function clock, which starts at the present time and never moves back.
 type Open func(t *testing.T, clock func() time.Time) capping.Store
 
-// Run runs the suite's cases in parallel and returns after the last case.
+// Run runs all test cases in parallel, and returns after the last case.
 func Run(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("store", func(t *testing.T) {
 		for _, c := range cases {

@@ -12,11 +12,11 @@ import (
 	"capper/internal/testkit"
 )
 
-// recorded is the time of the first send in the old store.
+// recorded is the time of the first send in the store of the old version.
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// RunUpgrade checks that a store from a version without namespaces keeps working. open opens such a
-// store with these sends:
+// RunUpgrade checks that a store keeps working if a version without namespaces created it. The function open opens such
+// a store, which has these sends:
 //
 // - "newsletter" on channel 1 to the users 0 to 569
 // - "offer" on channel 2 to the users 0 to 284, one hour later
@@ -40,8 +40,7 @@ func RunUpgrade(t *testing.T, open Open) {
 	resumed(capping.Message{ID: "order-1"}, 0, users[7:8], capping.Replayed)
 	resumed(capping.Message{ID: long}, 3, users[:100], capping.Replayed)
 	resumed(capping.Message{ID: "offer"}, 2, users[285:], capping.Allowed) // users without this send before the upgrade
-	// Another channel or namespace makes another send, and the sends of the old version count
-	// against it.
+	// Another channel or namespace makes another send. The sends of the old version still count for its limits.
 	resumed(capping.Message{ID: "newsletter"}, 2, users[8:], capping.Allowed)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[8:100], capping.Denied)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[100:], capping.Allowed)
@@ -57,7 +56,7 @@ func RunUpgrade(t *testing.T, open Open) {
 	})
 }
 
-// requireOldLogs checks that the logs of the old version are unchanged, byte by byte.
+// requireOldLogs checks that the logs of the old version have not changed by a single byte.
 func (f *fixture) requireOldLogs() {
 	f.Helper()
 	at := capping.InstantOf(recorded)

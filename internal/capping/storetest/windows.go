@@ -25,9 +25,9 @@ func rollingWindow(f *fixture) {
 	f.allowed(f.send(user, rolling("gap", 1, time.Millisecond)))
 }
 
-// dailyAndWeekly checks a limit of two a day and three a week. The week's limit denies a send on
-// day 2 and must not use up the day's slot. That slot must still be free when the week has a free
-// slot again.
+// dailyAndWeekly checks two limits together: two sends a day and three sends a week. The weekly limit denies a send on
+// day 2, and this denial must not use up a slot of the daily limit. That slot must still be free when the weekly limit
+// has a free slot again.
 func dailyAndWeekly(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	limits := []capping.Limit{daily(2), weekly(3)}
@@ -45,7 +45,7 @@ func dailyAndWeekly(f *fixture) {
 	f.clock.Advance(time.Millisecond)
 	f.allowed(f.send(user, limits...))
 	f.allowed(f.send(user, limits...))
-	f.denied(f.send(user, limits...), 0, after(start, 8*day)) // both limits deny; the first one is named
+	f.denied(f.send(user, limits...), 0, after(start, 8*day)) // both limits deny; the verdict names the first one
 }
 
 func denialRecordsNothing(f *fixture) {
@@ -59,7 +59,7 @@ func denialRecordsNothing(f *fixture) {
 		require.Equal(f, capping.Denied, f.only(b).Outcome)
 	}
 	require.Equal(f, before, f.log(user))
-	// The week still has four slots, because denials used none.
+	// The weekly limit still has four slots, because denials used none.
 	for range 4 {
 		f.clock.Advance(day)
 		f.allowed(f.send(user, daily(1), weekly(5)))
@@ -76,13 +76,13 @@ func lastLimitNamed(f *fixture) {
 	f.denied(f.send(user, weekly(9), rolling("gap", 1, time.Minute), daily(9)), 1, after(start, time.Minute))
 }
 
-// freesAtExact checks that a denial returns the first time at which every limit has a free slot,
-// even when the log holds more sends than a limit allows.
+// freesAtExact checks that a denial returns the first time at which every limit has a free slot. This must hold even if
+// the log has more sends than a limit allows.
 func freesAtExact(f *fixture) {
 	limits := []capping.Limit{rolling("hour", 2, time.Hour), daily(3), weekly(4)}
 	user := f.user()
 	for range 6 {
-		f.allowed(f.send(user)) // without limits
+		f.allowed(f.send(user)) // exempt from limits
 		f.clock.Advance(7 * time.Minute)
 	}
 	for range 4 {
@@ -152,9 +152,8 @@ func calendar(f *fixture) {
 	f.denied(f.send(user, limit(), weekly(5)), 1, after(next-2, week))
 }
 
-// calendarMonth checks that a send in a month's first millisecond counts until the month's last
-// one. At Antarctica/Troll the clocks go back by two hours in October, which makes it the longest
-// possible month.
+// calendarMonth checks that a send in the first millisecond of a month counts until the last millisecond of the month.
+// At Antarctica/Troll, clocks go back by two hours in October, so this October is the longest possible month.
 func calendarMonth(f *fixture) {
 	troll, err := time.LoadLocation("Antarctica/Troll")
 	require.NoError(f, err)

@@ -8,16 +8,16 @@ import (
 	"capper/internal/capping"
 )
 
-// world is the membership of users in segments and sets. If a user is in several segments or in
-// several sets of time zones, the first one counts.
+// world says which users are in which segments and sets. If a user is in several segments, or in several sets of time
+// zones, the first segment or set counts.
 type world struct {
 	generation string
 	segments   []members
 	sets       []members
-	zones      []*time.Location // zones that have a set, in the order of the sets
+	zones      []*time.Location // time zones that have a set, in the order of the sets
 }
 
-// members are the users of a segment or a set.
+// members is a segment or a set, with its users.
 type members struct {
 	name  string
 	users []capping.UserID
@@ -25,7 +25,7 @@ type members struct {
 
 func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
 
-// in reports whether the user is in the named set.
+// in reports whether the user is in the set with the name.
 func (w *world) in(name string, user capping.UserID) bool {
 	for _, set := range w.sets {
 		if set.name == name && set.has(user) {
@@ -46,7 +46,7 @@ func (w *world) segmentOf(user capping.UserID) string {
 
 const zonePrefix = "tz/"
 
-// zoneOf returns the name of the user's time zone, or "" for none.
+// zoneOf returns the name of the user's time zone, or "" if the user is in no time zone set.
 func (w *world) zoneOf(user capping.UserID) string {
 	for _, set := range w.sets {
 		if zone, ok := strings.CutPrefix(set.name, zonePrefix); ok && set.has(user) {
@@ -65,7 +65,7 @@ func load(name string) *time.Location {
 	return location
 }
 
-// segments provides the world's memberships through the interface of the domain.
+// segments makes a world usable as capping.Segments.
 type segments struct {
 	capping.DenseIDs
 	*world
@@ -112,7 +112,7 @@ func (s segments) LookupZones(numbers []uint32, zones []uint16) {
 	}
 }
 
-// Mark sets the mark for each user in the set.
+// Mark sets the mark of each user who is in the set.
 func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {
