@@ -7,21 +7,22 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// The prefixes of the keys of changes to sets. These keys sort after those of counts.
+// The prefixes of the keys of live changes to sets. These keys sort after the keys of message counts.
 var (
-	freedKey     = []byte{database.KeyMeta, 0xFF, 4} // the whole key
+	freedKey     = []byte{database.KeyMeta, 0xFF, 4} // a whole key, and not a prefix
 	freshPrefix  = []byte{database.KeyMeta, 0xFF, 5} // records of calls with few users
-	packedPrefix = []byte{database.KeyMeta, 0xFF, 6} // full records: of calls with many users, and packed ones
+	packedPrefix = []byte{database.KeyMeta, 0xFF, 6} // full records: of calls with many users, and packed records
 )
 
-// changeKeySize is the length of a record's key in bytes: the prefix and the record's number (8).
+// changeKeySize is the length in bytes of the key of a change record: the prefix and the record's number (8).
 const changeKeySize = 3 + 8
 
 func changeKey(prefix []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, changeKeySize), prefix...), number)
 }
 
-// changeNumber returns the number of the record with the key. ok is false for a key that is not one of a record.
+// changeNumber returns the number of the change record that has the key. ok is false if the key is not the key of a
+// change record.
 func changeNumber(key []byte) (number uint64, ok bool) {
 	if len(key) != changeKeySize {
 		return 0, false

@@ -15,7 +15,7 @@ import (
 	"capper/internal/live"
 )
 
-// openChanges loads the changes to sets of an open database.
+// openChanges loads the live changes to sets from an open database.
 func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 	c := newChanges(db, logger)
 	damage := c.load()
@@ -43,7 +43,8 @@ func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
 	return c
 }
 
-// load reads the whole log into the lists. It returns an error when any part cannot be read.
+// load reads the whole log of live changes into the lists in memory. load returns an error if any part of the log
+// cannot be read.
 func (c *changeLog) load() error {
 	freed, err := c.loadFreed()
 	if err != nil {
@@ -64,14 +65,15 @@ func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
 	return live.DecodeFreed(value)
 }
 
-// add applies a loaded record.
+// add applies a change record that was loaded from the database.
 func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.lists.Apply(r)
 	c.count(prefix, r, 1)
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls do for every record of the log, and sets c.next to a higher number than every record's.
+// eachRecord calls do for every record in the log of live changes. It makes c.next larger than the number of every
+// record.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -81,8 +83,8 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls do with the records from a number on. It returns the number of the last one, and an error when the
-// next one cannot be read.
+// eachFrom calls do for the change records with the prefix, from the number from on. eachFrom returns the number of the
+// last record that it found, and an error if it cannot read a record.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})
@@ -99,7 +101,8 @@ func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.R
 	return last, errors.Join(err, it.Close())
 }
 
-// decodeChange decodes a key and a value of the log. The number is also valid when only the value is not.
+// decodeChange decodes the key and the value of a change record. If only the value cannot be decoded, the returned
+// number is still valid.
 func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) {
 	number, ok := changeNumber(key)
 	if !ok {
@@ -111,7 +114,7 @@ func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) 
 	return number, r, nil
 }
 
-// salvage loads the readable records of a damaged log, and writes them again.
+// salvage loads the readable records of a damaged log of live changes, and writes them again.
 func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
 	c := newChanges(db, logger)
 	if freed, err := c.loadFreed(); err == nil {
@@ -131,7 +134,8 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 	return c, nil
 }
 
-// readAround loads the readable records with a prefix. After an unreadable record, it tries larger and larger numbers.
+// readAround loads the readable change records with the prefix. After an unreadable record, readAround continues at a
+// larger number, and doubles the distance until it finds a readable record.
 func (c *changeLog) readAround(prefix []byte) {
 	for from, step := uint64(0), uint64(1); ; step *= 2 {
 		last, err := c.eachFrom(prefix, from, c.add)
@@ -148,7 +152,8 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// rewrite replaces all records except the pending ones by the changes in memory, and reads them back.
+// rewrite replaces all change records, except the pending ones, by records with the changes in memory. It reads the new
+// records back.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()
@@ -174,7 +179,8 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// mend writes the log again after a part of it could not be read. Memory has every change.
+// mend writes the log of live changes again, after a part of the log could not be read. This loses nothing, because
+// memory has every change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

@@ -11,38 +11,38 @@ import (
 	"capper/internal/live"
 )
 
-// Packing keeps the log of changes small. It packs the records of small calls into full records. A pass over the full
-// records removes freed changes, and changes that a later change of the same user replaced.
+// Packing keeps the log of live changes small. Packing combines the records of small calls into full records. A pass
+// over the full records removes changes that were freed, and changes that a later change of the same user replaced.
 const (
 	packFrom   = 64       // number of records of small calls from which on they are packed
-	packBytes  = 64 << 10 // size of the records that are packed together; about 3 ms
-	packRounds = 16       // largest number of such packs in a step
-	packSlack  = 10_000   // number of changes that may be superfluous before a pass starts
+	packBytes  = 64 << 10 // size of the records that are packed together; takes about 3 ms
+	packRounds = 16       // largest number of such packs in one step
+	packSlack  = 10_000   // number of superfluous changes that the log may have before a pass starts
 )
 
-// packing is the progress of packing.
+// packing is the progress of packing the log of live changes.
 type packing struct {
 	mu     sync.Mutex // held during a pack; protects the fields below
 	wanted bool       // a pass must start
-	stuck  bool       // damaged records could not be written again; packing would read them again and again
-	pass   *pass      // nil: none is in progress
-	pause  int        // number of steps without a pass that only removes forgotten changes
+	stuck  bool       // damaged records could not be written again; packing would fail at them again and again
+	pass   *pass      // nil: no pass is in progress
+	pause  int        // number of steps in which no pass starts that only removes forgotten changes
 	floor  int        // number of changes after the last pass
-	// clean is the value of changeLog.forgot for which every change before a forgotten one has left the log. It is -1
-	// when there is none.
+	// clean is a value of changeLog.forgot: at that value, the log has lost every change that came before a forgotten
+	// change. clean is -1 if there is no such value.
 	clean int
-	from  uint64 // no record of a small call has a lower number; saves walks over removed ones
+	from  uint64 // no record of a small call has a lower number; saves reading over removed keys
 }
 
-// pass is a walk over the full records with numbers from next up to, but not including, end.
+// pass is a walk over the full change records with numbers from next up to, but not including, end.
 type pass struct {
 	next, end uint64
-	skip      []interval // records that were pending at the start
-	forgot    int        // the value of changeLog.forgot at the start
-	whole     bool       // forgotten changes leave the log
+	skip      []interval // records that were pending when the pass started
+	forgot    int        // the value of changeLog.forgot when the pass started
+	whole     bool       // this pass also removes the forgotten changes themselves
 }
 
-// Pack runs one step of packing.
+// Pack runs one step of packing the log of live changes.
 func (c *changeLog) Pack(ctx context.Context) error {
 	c.packing.mu.Lock()
 	defer c.packing.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *changeLog) Pack(ctx context.Context) error {
 	return nil
 }
 
-// packSome packs some records, and reports whether more can be packed.
+// packSome packs some change records, and reports whether it may find more to pack.
 func (c *changeLog) packSome() (busy bool, err error) {
 	p := &c.packing
 	fresh, needed := c.need()
@@ -84,7 +84,7 @@ func (c *changeLog) packSome() (busy bool, err error) {
 	return c.continuePass()
 }
 
-// need returns the number of records of small calls, and reports whether a pass must start.
+// need returns the number of records of small calls, and reports whether a pass over the full records must start.
 func (c *changeLog) need() (fresh int, pass bool) {
 	p := &c.packing
 	c.mu.Lock()
@@ -93,7 +93,7 @@ func (c *changeLog) need() (fresh int, pass bool) {
 	return c.fresh, pass
 }
 
-// standing returns the number of changes in memory. The caller holds c.mu.
+// standing returns the number of live changes in memory. The caller of standing holds c.mu.
 func (c *changeLog) standing() (n int) {
 	for set := range c.sets {
 		n += c.lists.Len(set)
@@ -101,7 +101,8 @@ func (c *changeLog) standing() (n int) {
 	return n
 }
 
-// packFresh packs the first records of small calls into full records, and returns the number of those that remain.
+// packFresh packs the first records of small calls into full records, and returns the number of records of small calls
+// that remain.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
 	found, err := c.read(freshPrefix, c.packing.from, end, skip)
@@ -122,7 +123,8 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// applied returns the next number, and the records with lower numbers whose changes lists may lack.
+// applied returns the number of the next record. except lists records with lower numbers whose changes the lists in
+// memory may lack.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +159,8 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 	return c.endPass(p), c.db.Broken()
 }
 
-// endPass ends the pass, and reports whether another one can start at once: a pass that removes forgotten changes must
-// follow one that removes the changes before them.
+// endPass ends the pass, and reports whether the next pass can start at once. A pass that removes forgotten changes
+// must follow a pass that removes the changes before them.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause
@@ -178,14 +180,14 @@ func lenOf(records []*live.Record) (n int) {
 	return n
 }
 
-// records are records that were read from the log.
+// records holds change records that were read from the database.
 type records struct {
 	numbers []uint64
 	records []*live.Record
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// read reads records from the number from up to, but not including, end, without those in skip.
+// read reads change records from the number from up to, but not including, end. It leaves out the records in skip.
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})
@@ -210,7 +212,7 @@ func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (foun
 	return found, errors.Join(err, it.Close())
 }
 
-// replace replaces the found records by packed ones, in one atomic step.
+// replace replaces the found change records by packed records, in one atomic step.
 func (c *changeLog) replace(prefix []byte, found records, packed []*live.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

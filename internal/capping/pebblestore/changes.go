@@ -18,10 +18,11 @@ import (
 
 var _ live.Store = (*Store)(nil)
 
-// Lists returns every change to sets in the store; see live.Store.
+// Lists returns all live changes to sets that the store has; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.changes.lists }
 
-// Change stores the changes of a call to a set; see live.Store. An error leaves all users of the batch unstored.
+// Change stores the changes of a call to a set; see live.Store. If Change returns an error, all users of the batch are
+// Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	stored, err := s.changes.Change(ctx, b)
 	if err != nil {
@@ -30,7 +31,8 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return stored, nil
 }
 
-// Free removes changes that every generation in use contains; see live.Store. The sweep removes them from the disk.
+// Free removes live changes that every generation in use contains; see live.Store. Free removes the changes from
+// memory, and background work later removes them from the disk.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
 		return fmt.Errorf("free changes to sets: %w", err)
@@ -38,17 +40,17 @@ func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error
 	return nil
 }
 
-// Renew does nothing, because the store of one process knows every change.
+// Renew does nothing, because a store of one process already has every change.
 func (s *Store) Renew(context.Context, []capping.UserID) error { return nil }
 
 // AnnounceAsOf does nothing, because the store has one instance.
 func (s *Store) AnnounceAsOf(map[string]capping.Instant) {}
 
-// OthersAsOf returns nil and true, because the store has one instance.
+// OthersAsOf returns nil and true, because the store has no other instances.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) { return nil, true }
 
-// changeLog keeps the changes that calls make to sets: records in the database, and the latest change of each user in
-// memory. A changeLog is safe for concurrent use.
+// changeLog keeps the live changes that calls make to sets: all records in the database, and the latest change of each
+// user in memory. A changeLog is safe for concurrent use.
 type changeLog struct {
 	db     *database.DB
 	lists  *live.Lists
@@ -56,30 +58,31 @@ type changeLog struct {
 
 	mu      sync.Mutex // protects the fields below, and writes of records
 	next    uint64     // the number of the next record
-	pending []interval // records of calls whose changes lists may lack
+	pending []interval // records of calls whose changes the lists in memory may lack
 	fresh   int        // number of records under freshPrefix
 	entries int        // number of changes in all records
-	forgets int        // number of changes in all records that forget earlier ones
+	forgets int        // number of changes in all records that forget earlier changes
 	forgot  int        // number of such changes that were ever written or loaded
 	sets    map[string]bool
 
 	packing packing
-	lost    string // a text about changes that could not be read and whose loss was accepted; "": none
+	lost    string // a text about changes that could not be read and whose loss an operator accepted; "": none
 }
 
-// interval is a range of numbers of records.
+// interval is a range of numbers of change records, from first up to, but not including, end.
 type interval struct{ first, end uint64 }
 
 // bulkUsers is the number of users from which a call writes full records.
 const bulkUsers = 500
 
-// The number of users in a full record. A dense id takes at most five bytes, and an image at most ten.
+// The numbers of users in a full change record. A dense id takes at most five bytes in a record, and an image at most
+// ten.
 const (
 	recordUsers  = live.RecordBytes / 5
 	recordImages = live.RecordBytes / 10
 )
 
-// Change stores the changes of the batch durably and then applies them to the lists.
+// Change stores the changes of the batch durably, and then applies them to the lists in memory.
 func (c *changeLog) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	if err := errors.Join(checkBatch(b), c.db.CheckUsers(usersOf(b)...)); err != nil {
 		return live.Stored{}, err
@@ -92,7 +95,7 @@ func (c *changeLog) Change(ctx context.Context, b *live.Batch) (live.Stored, err
 		return err
 	})
 	if err != nil {
-		return live.Stored{}, err // stored may still be written to
+		return live.Stored{}, err // the write may still be in progress and set stored
 	}
 	return stored, nil
 }
@@ -112,7 +115,8 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
 }
 
-// write commits the records of the batch without a sync. The records are pending until lists has their changes.
+// write commits the records of the batch without a sync. The records are pending until the lists in memory have their
+// changes.
 func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,14 +147,15 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// put adds a record to the batch. The caller holds c.mu and commits the batch.
+// put adds a change record to the database batch. The caller of put holds c.mu and commits the batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
 	c.count(prefix, r, 1)
 }
 
-// count adds a record to the counts; with -1 it removes the record. The caller holds c.mu.
+// count adds a change record to the counters of the changeLog. If n is -1, count subtracts the record. The caller of
+// count holds c.mu.
 func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
 	if bytes.Equal(prefix, freshPrefix) {
 		c.fresh += n
@@ -167,7 +172,7 @@ func forgetsOf(r *live.Record) (n int) {
 	return n
 }
 
-// parts splits the record into full records.
+// parts splits a large change record into full records.
 func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	most := recordUsers
 	if c.db.IDs() != (IDs{}) {
@@ -183,7 +188,7 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	return parts
 }
 
-// checkBatch returns an error for a batch whose record could not be read back.
+// checkBatch returns an error for a batch of changes whose record could not be read back.
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
@@ -205,8 +210,9 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// Free records that generations contain the changes up to the instants, and removes these changes from memory. A set
-// without such changes is not modified, so that older generations can still be used.
+// Free records durably that generations contain the changes up to the instants, and then removes these changes from
+// memory. If a set has no changes up to its instant, Free records nothing for that set, so that older generations can
+// still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {
@@ -221,7 +227,7 @@ func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) e
 }
 
 func (c *changeLog) free(ctx context.Context, upTo map[string]capping.Instant) error {
-	c.packing.mu.Lock() // a pack must not remove changes whose freeing is not durable
+	c.packing.mu.Lock() // packing must not remove changes before their freeing is durable
 	defer c.packing.mu.Unlock()
 	freed := c.lists.AllFreed()
 	for set, at := range upTo {
