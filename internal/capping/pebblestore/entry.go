@@ -12,17 +12,17 @@ import (
 	"capper/internal/pacing"
 )
 
-// entry is a pacer's log in memory, with all committed permits.
+// entry is the log of a pacer in memory, with all committed permits.
 type entry struct {
 	key    string
 	log    pacing.Log
 	keep   pacing.Time // the earliest time at which the log may be removed
-	stored int         // number of runs that are equal in the database and in memory
+	stored int         // number of runs that are the same in the database and in memory
 	damage error       // why the log cannot be read; nil: the log is intact
-	weight int         // size in bytes as the cache counts it
+	weight int         // size of the log in bytes, as the cache counts it
 }
 
-// write adds the new parts of the log to the batch.
+// write writes the changed parts of the log to the batch.
 func (e *entry) write(batch *pebble.Batch) {
 	// Set returns an error only for indexed batches.
 	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs), e.log.Ahead.Append(nil)}), nil)
@@ -32,13 +32,14 @@ func (e *entry) write(batch *pebble.Batch) {
 	e.stored = len(e.log.Runs)
 }
 
-// clear removes the stored log in the batch.
+// clear removes the stored log of the pacer in the batch.
 func (e *entry) clear(batch *pebble.Batch) {
 	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
-// load reads the log from the database. A missing log is an empty log; an incomplete log is an error.
+// load reads the log of the pacer from the database. If the database has no log, load leaves the entry empty. An
+// incomplete log is an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -69,7 +70,7 @@ func (e *entry) load(db *database.DB) error {
 	return e.set(head, runs)
 }
 
-// set takes the decoded values into the entry.
+// set puts the decoded head and runs into the entry.
 func (e *entry) set(head head, runs []byte) error {
 	log, err := pacing.DecodeRuns(runs, head.total)
 	if err != nil {
@@ -85,7 +86,7 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// head is the first stored value of a log, before its runs.
+// head is the first stored value of a pacer's log. The runs of the log follow it.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
 	total int64       // number of permits that the runs have ever had
@@ -93,7 +94,8 @@ type head struct {
 	ahead []byte      // encoded slots ahead
 }
 
-// The first byte of a head. A program that knows only headVersion does not read a log with slots ahead.
+// The first byte of a stored head is its version. A program that knows only headVersion does not read a log with slots
+// ahead.
 const (
 	headVersion  = 1
 	aheadVersion = 2 // the head ends with slots ahead
@@ -129,14 +131,14 @@ func decodeHead(value []byte) (h head, err error) {
 	return h, nil
 }
 
-// damageError is the error of a stored value that is invalid.
+// damageError is the error for a stored value that is invalid.
 type damageError struct{ error }
 
 func damaged(format string, arguments ...any) error {
 	return damageError{fmt.Errorf(format, arguments...)}
 }
 
-// isDamage reports whether err is permanent damage.
+// isDamage reports whether the error says that stored data is damaged permanently.
 func isDamage(err error) bool {
 	return errors.As(err, &damageError{}) || pebble.IsCorruptionError(err)
 }

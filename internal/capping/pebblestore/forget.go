@@ -12,12 +12,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// lives maps a pacer's name to the number at the start of its log keys. The number is 0, and grows beyond
-// all others each time the pacer is forgotten. The new logs then sort after all old ones, so that reads of
-// them touch no damaged block of old logs.
+// lives maps a pacer's name to the number of its current life. This number is at the start of the pacer's log keys. The
+// number is 0 at first. Each time the pacer is forgotten, the pacer gets a number larger than all others. The keys of
+// the new logs then sort after all old logs, so that reads of new logs touch no damaged block of old logs.
 type lives map[string]uint32
 
-// lifeKey returns the key of a pacer's current life. The key is never removed.
+// lifeKey returns the key that stores the pacer's current life. The store never removes this key.
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "
@@ -39,10 +39,10 @@ func loadLives(db *database.DB) (lives, error) {
 	return l, it.Error()
 }
 
-// next returns a number that no life has had.
+// next returns a number that no life of a pacer has had.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
-// ForgetPacer removes the logs of a pacer, even unreadable ones; see pacing.Store.
+// ForgetPacer removes the logs of a pacer, even unreadable logs; see pacing.Store.
 func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	err := l.db.Write(ctx, func() error {
 		if err := l.forget(pacer); err != nil {

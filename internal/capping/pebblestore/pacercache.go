@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// pacerCache holds the most recently used logs of pacers. Every log in the cache is committed, so that any
-// log may be dropped at any time.
+// pacerCache holds the most recently used logs of pacers in memory. Every log in the cache is committed, so the cache
+// may drop any log at any time.
 type pacerCache struct {
 	most   int // approximate largest size in bytes
 	used   int
-	logs   map[string]*list.Element // of *entry, by key
-	recent *list.List               // most recently used first
+	logs   map[string]*list.Element // elements of *entry, by key
+	recent *list.List               // most recently used log first
 }
 
-// cacheBytes bounds the memory of cached pacer logs. The bound holds all logs of a few hundred pacers,
-// whatever their content.
+// cacheBytes is the maximum memory of cached pacer logs. This memory holds all logs of a few hundred pacers, whatever
+// they contain.
 const cacheBytes = 32 << 20
 
-// The approximate memory of a run and of a log in bytes.
+// The approximate memory in bytes of a run and of a log.
 const (
 	runBytes   = 32
 	entryBytes = 400
@@ -28,7 +28,7 @@ func newPacerCache(most int) pacerCache {
 	return pacerCache{most: most, logs: make(map[string]*list.Element), recent: list.New()}
 }
 
-// entry returns the log with the key, or nil when it is not cached.
+// entry returns the cached log with the key, or nil if the log is not cached.
 func (c *pacerCache) entry(key []byte) *entry {
 	element := c.logs[string(key)]
 	if element == nil {
@@ -43,7 +43,7 @@ func (c *pacerCache) put(e *entry) {
 	c.weigh(e)
 }
 
-// weigh updates the size of the log and of the cache.
+// weigh updates the sizes of the log and of the cache.
 func (c *pacerCache) weigh(e *entry) {
 	c.used -= e.weight
 	e.weight = entryBytes + runBytes*(cap(e.log.Runs)+cap(e.log.Ahead))
@@ -63,7 +63,7 @@ func (c *pacerCache) remove(element *list.Element) {
 	c.used -= e.weight
 }
 
-// drop drops the logs whose keys begin with the prefix.
+// drop drops the logs whose keys begin with the prefix from the cache.
 func (c *pacerCache) drop(prefix []byte) {
 	for key, element := range c.logs {
 		if strings.HasPrefix(key, string(prefix)) {

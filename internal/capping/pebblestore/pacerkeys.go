@@ -8,20 +8,20 @@ import (
 	"capper/internal/pacing"
 )
 
-// firstSize is the length of a run's number in its key in bytes. The number is that of the run's first
-// permit.
+// firstSize is the length in bytes of a run's number in the key of the run. The number of a run is the number of the
+// run's first permit.
 const firstSize = 6
 
-// pacerKey returns the prefix of all keys of a pacer's logs in one life.
+// pacerKey returns the prefix of the keys of a pacer's logs in one life. A pacer gets a new life when it is forgotten.
 func pacerKey(life uint32, pacer string) ([]byte, error) {
 	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
 }
 
-// lifeSize is the length of a life in a key in bytes.
+// lifeSize is the length in bytes of the life in a key.
 const lifeSize = 4
 
-// logKey returns the key of a log's head, which is also the prefix of its runs' keys. No key of another log
-// begins with it.
+// logKey returns the key of the head of a pacer's log. This key is also the prefix of the keys of the log's runs. No
+// key of another log begins with this key.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {
@@ -46,7 +46,7 @@ func runKey(log string, first int64) []byte {
 
 func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
 
-// pacerLogOf returns the key of the log to which a key belongs, or nil for another key.
+// pacerLogOf returns the key of the head of the log to which a key belongs, or nil for any other key.
 func pacerLogOf(key []byte) []byte {
 	at := 1 + lifeSize
 	for range 2 {

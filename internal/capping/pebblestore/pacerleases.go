@@ -25,13 +25,14 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// leases holds the ends of all leases, whose calls are only in the database.
+// leases holds the ends of all leases in memory. The calls of leases are only in the database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases. A lease that cannot be read is none: its permits count until they pass.
+// loadLeases reads all leases from the database. loadLeases ignores an unreadable lease; the permits of its request
+// then count until their slots have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})
@@ -53,7 +54,7 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// ended returns leases that have ended, the newest first and at most the given number.
+// ended returns at most the given number of leases that have ended, the newest end first.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil
@@ -82,7 +83,8 @@ func decodeLease(value []byte) (ends pacing.Time, call []byte, err error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), value[leaseHeader:], nil
 }
 
-// KeepLease begins or extends the lease of a request; see pacing.Leases. Requests of all groups are in one place.
+// KeepLease begins or extends the lease of a request; see pacing.Leases. The store keeps the leases of all groups
+// together, so KeepLease ignores the group.
 func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	var state pacing.LeaseState
@@ -142,19 +144,19 @@ func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]paci
 			if err != nil {
 				return err
 			}
-			_, call, _ := decodeLease(value) // without a call the lease is only removed
+			_, call, _ := decodeLease(value) // a lease without a call is only removed
 			ended = append(ended, pacing.Lease{Request: r, Ended: now.Sub(l.leases.ends[r]), Call: call})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list ended leases: %w", err) // ended may still be written to
+		return nil, fmt.Errorf("list ended leases: %w", err) // the read may still be in progress and change ended
 	}
 	return ended, nil
 }
 
-// RemoveLease removes the lease of a request if it has ended; see pacing.Leases. A crash may bring the lease back, and
-// it is then removed again.
+// RemoveLease removes the lease of a request if it has ended; see pacing.Leases. After a crash, a removed lease may
+// exist again, and is then removed again.
 func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
 	err := l.db.Write(ctx, func() error {
 		l.mu.Lock()

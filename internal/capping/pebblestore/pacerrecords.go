@@ -9,10 +9,10 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordsKey is the key of the numbers of records.
+// recordsKey is the key under which the store counts the records of pacers.
 var recordsKey = []byte("\x00records")
 
-// storedGroup is the stored form of a group of records.
+// storedGroup is the stored form of a pacing.RecordGroup with its number of records.
 type storedGroup struct {
 	Client  string `json:"client"`
 	Kind    string `json:"kind"`
@@ -20,7 +20,7 @@ type storedGroup struct {
 	Number  int    `json:"number"`
 }
 
-// HasRequest reports whether the request is remembered.
+// HasRequest reports whether the store remembers the request for permits.
 func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	var has bool
 	err := l.db.Write(ctx, func() error {
@@ -37,12 +37,12 @@ func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) 
 		return err
 	})
 	if err != nil {
-		return false, err // has may still be written to
+		return false, err // the call may still be in progress and set has
 	}
 	return has, nil
 }
 
-// HasLog reports whether the target has a log.
+// HasLog reports whether the target has a stored log.
 func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	pacer, message := target.Pacer, target.Message
 	var has bool
@@ -57,12 +57,13 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, er
 		return err
 	})
 	if err != nil {
-		return false, err // has may still be written to
+		return false, err // the call may still be in progress and set has
 	}
 	return has, nil
 }
 
-// AddRecords adds to the numbers of records; see pacing.RecordStore. With an empty map it only reads.
+// AddRecords adds to the numbers of pacers' records; see pacing.RecordStore. With an empty map, AddRecords only reads
+// the numbers.
 func (l *pacerLogs) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -116,7 +117,7 @@ func encodeRecords(groups map[pacing.RecordGroup]int) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// decodeRecords returns the numbers of the groups that have not expired.
+// decodeRecords returns the numbers of records of the groups that have not expired.
 func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, error) {
 	var list []storedGroup
 	if value != nil {

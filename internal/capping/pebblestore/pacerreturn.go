@@ -8,7 +8,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// ReturnPermits gives back permits of a request; see pacing.Store.
+// ReturnPermits returns unused permits of a request to its pacers; see pacing.Store.
 func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	return changed(ctx, l, "give back permits", ask, func(kept *pacing.Ask) (pacing.Returned, bool, error) {
 		returned, err := l.giveBack(ctx, kept, used)
@@ -16,7 +16,7 @@ func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int
 	})
 }
 
-// giveBack gives back permits and commits that without a sync.
+// giveBack returns unused permits to the pacers, and commits this without a sync.
 func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (returned pacing.Returned, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,11 +62,12 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 	return returned, l.db.Broken()
 }
 
-// forgets holds when pacers were last forgotten. A pacer that was forgotten before the database was opened counts as
-// forgotten then. One that is forgotten after the clock went back counts as forgotten at the latest grant.
+// forgets holds the time at which each pacer was last forgotten. A pacer that was forgotten before the database was
+// opened counts as forgotten when it was opened. If the clock went back before a pacer was forgotten, the pacer counts
+// as forgotten at the latest grant.
 type forgets struct {
 	opened pacing.Time
-	latest pacing.Time // the latest time of a grant
+	latest pacing.Time // time of the latest grant
 	at     map[string]pacing.Time
 }
 
@@ -78,7 +79,7 @@ func newForgets(db *database.DB) forgets {
 	return forgets{opened: pacing.TimeOf(opened), at: map[string]pacing.Time{}}
 }
 
-// forgottenSince reports whether the pacer was forgotten at the time or later.
+// forgottenSince reports whether the pacer was forgotten at the time t or later.
 func (l *pacerLogs) forgottenSince(pacer string, t pacing.Time) bool {
 	at, known := l.forgets.at[pacer]
 	if !known && l.lives[pacer] > 0 {

@@ -13,11 +13,12 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacersSweepFrom returns the key at which a pass of Sweep begins.
+// pacersSweepFrom returns the key at which a pass of pacerLogs.Sweep begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep checks at most most pacer logs and requests from the given key and removes the expired ones. Sweep
-// returns the key of the next step, or nil after the last one. Sweep skips what it cannot read.
+// Sweep checks at most most logs of pacers and requests, from the given key on, and removes those that have expired.
+// Sweep returns the key at which the next step begins, or nil after the last key. Sweep skips logs and requests that it
+// cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {
@@ -32,7 +33,7 @@ func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	batch := l.db.NewBatch()
 	defer batch.Close()
 	for _, key := range past {
-		value, err := l.db.Lookup(key) // a call may have written the key since
+		value, err := l.db.Lookup(key) // a call may have written the key since then
 		if err != nil || value == nil || !isPast(key, value, now) {
 			continue
 		}
@@ -52,7 +53,7 @@ func (l *pacerLogs) now() (pacing.Time, error) {
 	return pacing.TimeOf(at), err
 }
 
-// findPast returns the keys of expired requests and of the heads of expired logs.
+// findPast returns the keys of expired requests, and the keys of the heads of expired logs.
 func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, next []byte, err error) {
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.PacerEnd}})
 	if err != nil {
@@ -69,7 +70,7 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 			past = append(past, key)
 		}
 		if isHead(key) {
-			ok = it.SeekGE(database.After(key)) // skip the log's runs
+			ok = it.SeekGE(database.After(key)) // skips the runs of the log
 		} else {
 			ok = it.Next()
 		}
@@ -82,8 +83,8 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage returns the key at which the sweep continues after an unreadable key: the first log, or the
-// logs of the next life.
+// behindDamage returns the key at which the sweep continues after an unreadable key: the first log of a pacer, or the
+// first log of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}
@@ -99,10 +100,10 @@ func (l *pacerLogs) behindDamage(key []byte) []byte {
 	return nil
 }
 
-// isHead reports whether the key is that of a log's head.
+// isHead reports whether the key is the key of the head of a pacer's log.
 func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(pacerLogOf(key), key) }
 
-// isPast reports whether the value is a log's head or a request that has expired.
+// isPast reports whether the value is a request, or the head of a pacer's log, that has expired.
 func isPast(key, value []byte, now pacing.Time) bool {
 	if key[0] == database.KeyRequest {
 		expires, err := decodeExpiry(value)

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// The value of a request: version (1), time of expiry (8), grant.
+// The value of a remembered request: version (1), time of expiry (8), grant.
 const (
 	requestVersion = 1
 	requestHeader  = 1 + 8
@@ -37,7 +37,7 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// remembered returns the grant of the request with its expiry, or nil when the request is not remembered.
+// remembered returns the grant of the request with its expiry, or nil if the store does not remember the request.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {
