@@ -7,7 +7,8 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds answers to the counts; see messages.Store. The answers become durable with the next sync.
+// AddAnswers adds numbers of decisions to the counts of messages; see messages.Store. The counts become durable with
+// the next sync.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	for i := range deltas {
 		if err := ctx.Err(); err != nil {

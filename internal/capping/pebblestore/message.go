@@ -13,15 +13,15 @@ import (
 	"capper/internal/messages"
 )
 
-// shouldRemember reports whether the store remembers the batch's message and counts its sends (keep), and
-// whether to write its text now (due).
+// shouldRemember returns two answers: whether the store remembers the batch's message and counts its sends (keep), and
+// whether it writes the message's text now (due).
 func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 	return keep, keep && s.memory.Due(b)
 }
 
-// remember writes messages that expire with the sends that are recorded now. The messages become durable
-// with the next sync.
+// remember writes the texts of messages, which expire with sends that are recorded now. The texts become durable with
+// the next sync.
 func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) remember(retention time.Duration, messages ...capping.Message) e
 	return nil
 }
 
-// Messages returns the remembered messages of the tokens; see capping.Store.
+// Messages returns those messages of the tokens that the store remembers; see capping.Store.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]capping.Message, len(tokens))
@@ -63,7 +63,8 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	return found, nil
 }
 
-// message returns the remembered message of a token. An unknown token returns a message without an ID.
+// message returns the message that the store remembers for the token. If the store does not know the token, message
+// returns a message without an ID.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
 	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
 		value, err := s.db.Lookup(messageKey(kind, token))
@@ -84,11 +85,11 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 	return capping.Message{}, nil
 }
 
-// messageKey returns the key of a message of the given kind.
+// messageKey returns the key for the text of a message, with the given kind of key.
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
-// keyKind returns the kind of key under which the message is stored. Messages with a namespace have their
-// own kind, which programs without namespaces do not read.
+// keyKind returns the kind of key for the text of the message. Messages with a namespace have a separate kind of key,
+// which versions without namespaces do not read.
 func keyKind(m capping.Message) byte {
 	if m.Namespace == "" {
 		return database.KeyMessage
@@ -96,8 +97,8 @@ func keyKind(m capping.Message) byte {
 	return database.KeyNamed
 }
 
-// encodeMessage returns a message's value: the instant of expiry (8, big endian) and the message's text. The
-// first byte is 0, so that a later format can use another first byte.
+// encodeMessage returns the stored value for a message's text: the instant of expiry (8, big endian) and the text. The
+// first byte of the value is 0, so that a later format can use another first byte.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
@@ -114,7 +115,7 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }
 
-// AddAnswers adds answers to the counts; see messages.Store.
+// AddAnswers adds numbers of decisions to the counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	deltas = slices.Clone(deltas) // nobody changes the maps of the deltas
 	err := s.db.Write(ctx, func() error {
@@ -142,7 +143,7 @@ func (s *Store) ListMessages(ctx context.Context, q messages.Query) (messages.Pa
 	return page, nil
 }
 
-// MessageCounts returns the counts of the message, one for each channel; see messages.Store.
+// MessageCounts returns the counts of the message on each channel; see messages.Store.
 func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	var found []messages.Counts
 	err := s.db.Read(ctx, func() (err error) {

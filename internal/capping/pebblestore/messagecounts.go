@@ -11,23 +11,23 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// messageCounts keeps the counts of all messages. messageCounts is safe for concurrent use.
+// messageCounts keeps the counts of sends and decisions of all messages. messageCounts is safe for concurrent use.
 type messageCounts struct {
 	db     *database.DB
 	logger *slog.Logger
 	memory *capping.MessageMemory
-	told   sync.Once // logs once that a count cannot be read
+	told   sync.Once // used to log only once that a count cannot be read
 
-	mu    sync.Mutex // protects the fields below, and the records and the list in the database
+	mu    sync.Mutex // protects the fields below, and the records and the list of messages in the database
 	known map[id]known
 }
 
-// newMessages returns the counts of an open database.
+// newMessages returns the messageCounts of an open database.
 func newMessages(db *database.DB, logger *slog.Logger, memory *capping.MessageMemory) *messageCounts {
 	return &messageCounts{db: db, logger: logger, memory: memory, known: make(map[id]known)}
 }
 
-// noteUnreadable logs once that counts cannot be read. No call fails because of this.
+// noteUnreadable logs, but only once, that counts of a message cannot be read. Unreadable counts let no call fail.
 func (c *messageCounts) noteUnreadable(err error) {
 	c.told.Do(func() {
 		c.logger.Error("counts of a message cannot be read: the message is still decided, but no longer counted",
@@ -35,8 +35,8 @@ func (c *messageCounts) noteUnreadable(err error) {
 	})
 }
 
-// each calls yield for each key that begins with the prefix, until an error. Key and value are valid until
-// yield returns.
+// each calls yield for each key with the prefix, until yield returns an error. Key and value are valid until yield
+// returns.
 func (c *messageCounts) each(prefix []byte, yield func(key, value []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"capper/internal/messages"
 )
 
-// The prefixes of the keys of counts. These keys sort after all other keys of database.KeyMeta, whose names
-// are letters.
+// The prefixes of the keys of message counts. These keys sort after all other keys of database.KeyMeta, whose names
+// begin with a letter.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
 	listPrefix   = []byte{database.KeyMeta, 0xFF, 3}
-	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // 4 to 6 are in changekeys.go, 8 is in pacerleases.go
+	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // the numbers 4 to 6 are in changekeys.go, 8 is in pacerleases.go
 )
 
-// id identifies a message on a channel in keys.
+// id identifies a message on one channel in keys.
 type id struct {
 	token   capping.Token
 	channel capping.Channel
@@ -36,12 +36,12 @@ func idAt(b []byte) id { return id{capping.Token(b), capping.Channel(b[idSize-1]
 
 func recordKey(i id) []byte { return i.appendTo(slices.Clone(recordPrefix)) }
 
-// sendsKey returns the prefix of the keys that count a life's sends.
+// sendsKey returns the prefix of the keys with a message's counts of sends in one life, that is since the counts began.
 func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
 
-// minute returns the instant in minutes, the sort order of the list.
+// minute returns the instant in whole minutes, by which the list of messages is sorted.
 func minute(at capping.Instant) int64 { return int64(max(at, 0)) / 60_000 }
 
 func listKey(at capping.Instant, i id) []byte {
@@ -49,7 +49,7 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// listed returns the id and the minute in a key of the list.
+// listed returns the id and the minute in a key of the list of messages.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)
 	if !ok || len(rest) != 5+idSize {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// MessageCounts returns the counts of the message, one for each channel; see messages.Store.
+// MessageCounts returns the counts of the message on each channel; see messages.Store.
 func (c *messageCounts) MessageCounts(message capping.Message) (found []messages.Counts, err error) {
 	token := message.Token()
 	prefix := recordKey(id{token: token})[:len(recordPrefix)+len(token)]
@@ -40,24 +40,25 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 		return messages.Counts{}, err
 	}
 	answers := r.Answers
-	// A merge that created the record is not an answered call.
+	// A record that a merge created has no call with decisions.
 	if answers.Calls == 0 {
 		answers.First = 0
 	}
 	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
-// mostListed is the number of messages that a page by last call looks at. The next page continues there.
+// mostListed is the maximum number of messages that the search for a page by last call reads. The next page continues
+// where the search stopped.
 const mostListed = 500_000
 
-// listing is a walk over the list, latest call first.
+// listing is a walk over the list of messages, latest call first.
 type listing struct {
 	*messages.Query
 	c      *messageCounts
-	titled map[capping.Message]bool // messages with a title that contains Query.Part
+	titled map[capping.Message]bool // messages whose title contains Query.Part
 	found  []messages.Candidate
 	looked int
-	minute int64 // the minute of the last message
+	minute int64 // the minute of the last message that was read
 }
 
 // ListMessages returns a page of a list of messages; see messages.Store.
@@ -95,7 +96,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// walk finds the messages of the page. reached is the position of a walk that stopped before the end of the period.
+// walk finds the messages of the page. reached is the position at which the walk stopped because of mostListed; nil:
+// the walk ended.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -123,7 +125,7 @@ func (l *listing) walk(ctx context.Context) (reached *messages.Position, err err
 	return reached, errors.Join(err, it.Close())
 }
 
-// upper returns the key after the last one of the list that the query may want.
+// upper returns the key at which the walk starts: the key after the last message that the query can want.
 func (l *listing) upper() []byte {
 	until := capping.Never
 	if l.Until > 0 {
@@ -138,7 +140,7 @@ func (l *listing) upper() []byte {
 	return listKey(until+60_000, id{})
 }
 
-// add adds the message to the result when the query wants it.
+// add adds the message to the found messages if the query wants it.
 func (l *listing) add(i id, value []byte) error {
 	one, err := l.c.candidate(i, value)
 	if err != nil || one == nil {
@@ -155,19 +157,19 @@ func (l *listing) add(i id, value []byte) error {
 	return nil
 }
 
-// listVersion is the first byte of a value in the list. Earlier programs wrote no value.
+// listVersion is the first byte of a value in the list of messages. Earlier versions of capper wrote an empty value.
 const listVersion = 1
 
-// listValue returns the value of a message in the list: version, last call, asked users, and the message's text. A walk
-// over the list therefore reads no records.
+// listValue returns a message's value in the list: version, last call, number of asked users, and the message's text. A
+// walk over the list therefore reads no records of messages.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))
 	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
 }
 
-// candidate decodes a value of the list. Without a value that it knows, candidate reads the record, and returns nil if
-// there is none.
+// candidate decodes a value in the list of messages. If candidate does not know the value's version, it reads the
+// record of the message. It returns nil if there is no record.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

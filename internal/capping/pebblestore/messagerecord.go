@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// record is the stored state of a message on a channel, except its numbers of sends.
+// record holds the stored counts of a message on one channel, except its numbers of sends.
 type record struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -18,7 +18,7 @@ type record struct {
 	messages.Answers
 }
 
-// recordVersion is the first byte of a record.
+// recordVersion is the first byte of a stored record.
 const recordVersion = 1
 
 func (r *record) encode() ([]byte, error) {
@@ -30,7 +30,7 @@ func decodeRecord(value []byte) (*record, error) {
 	return decodeVersioned[record](value, recordVersion, "campaign record")
 }
 
-// decodeVersioned decodes a stored value: the byte of its version, and JSON.
+// decodeVersioned decodes a stored value that consists of a version byte and JSON.
 func decodeVersioned[Value any](value []byte, version byte, what string) (*Value, error) {
 	if len(value) == 0 || value[0] != version {
 		return nil, fmt.Errorf("%s with %d bytes must begin with the version %d", what, len(value), version)
@@ -46,7 +46,7 @@ func (r *record) key(i id) messages.Key {
 	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
 }
 
-// load returns the record of the id, or nil without one.
+// load returns the record of the id, or nil if there is no record.
 func (c *messageCounts) load(i id) (*record, error) {
 	value, err := c.db.Lookup(recordKey(i))
 	if err != nil || value == nil {
@@ -55,17 +55,17 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// known is the cached part of a record.
+// known is the part of a message's record that is cached in memory.
 type known struct{ life, last capping.Instant }
 
-// rest is how much later than the stored time the last call may have been, in milliseconds.
+// rest is the largest time in milliseconds by which the last call may be later than the stored time of the last call.
 const rest = capping.Instant(3_600_000)
 
 // mostKnown is the largest number of records in the cache.
 const mostKnown = 10_000
 
-// Begin returns the life that counts a call's sends, and creates a record when there is none. When the
-// record cannot be read, Begin returns no life.
+// Begin returns the life that counts a call's sends, and creates the message's record if there is none. If the record
+// cannot be read, Begin returns no life, so that the sends are not counted.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -100,7 +100,7 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// put writes the record with a call at the given instant. The caller holds c.mu.
+// put writes the record, with the given instant as the time of the last call. The caller of put holds c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
 	r.Last = max(before, at)
@@ -119,13 +119,13 @@ func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Ins
 
 func (c *messageCounts) remember(i id, k known) {
 	if len(c.known) >= mostKnown {
-		clear(c.known) // needed records are loaded again
+		clear(c.known) // records that are needed are loaded again
 	}
 	c.known[i] = k
 }
 
-// Counted returns the lives of the token's records on the channel. Channel 0 means every channel, and sends
-// without a channel.
+// Counted returns the lives of the records that the token has on the channel. Channel 0 stands for every channel, and
+// also for sends without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)
@@ -145,7 +145,7 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known returns the life of the token's record on the given channel only. Channel 0 means sends without a
+// Known returns the life of the token's record on exactly the given channel. Channel 0 stands only for sends without a
 // channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
@@ -159,7 +159,7 @@ func livesOf(i id, begun capping.Instant) Lives {
 	return Lives{{i, begun}}
 }
 
-// life returns the begin of the id's life, or 0 when the message is not counted.
+// life returns the instant at which the counts of the id began, or 0 if the message is not counted.
 func (c *messageCounts) life(i id) capping.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,11 +177,11 @@ func (c *messageCounts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// life is a counted message on a channel, with the instant at which its counts began.
+// life is a counted message on one channel, with the instant at which its counts began.
 type life struct {
 	id
 	begun capping.Instant
 }
 
-// Lives lists the messages that a call counts. An empty list counts nothing.
+// Lives lists the messages whose sends a call counts. With an empty list, a call counts nothing.
 type Lives []life

@@ -14,7 +14,7 @@ import (
 	"capper/internal/messages"
 )
 
-// title is the stored title of a message. Programs that know no titles leave its key alone.
+// title is the stored title of a message. Versions of capper without titles do not touch the key of a title.
 type title struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -28,7 +28,7 @@ func (t *title) message() capping.Message {
 
 func titleKey(t capping.Token) []byte { return append(slices.Clone(titlePrefix), t[:]...) }
 
-// titleVersion is the first byte of a title.
+// titleVersion is the first byte of a stored title.
 const titleVersion = 1
 
 func decodeTitle(value []byte) (*title, error) {
@@ -64,7 +64,7 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// counted reports whether the token has a record.
+// counted reports whether the token's message has counts on some channel.
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
 	err = c.each(recordKey(id{token: token})[:len(recordPrefix)+len(token)], func([]byte, []byte) error {
@@ -90,7 +90,7 @@ func (c *messageCounts) Title(message capping.Message) (string, error) {
 	return t.Title, nil
 }
 
-// titled returns the messages whose title the query wants by its Part.
+// titled returns the messages whose title contains the query's Part.
 func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found map[capping.Message]bool, err error) {
 	found = map[capping.Message]bool{}
 	err = c.each(titlePrefix, func(_, value []byte) error {
@@ -103,9 +103,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles checks up to most titles, beginning at the given key. It removes a title if its message has no counts and
-// if it is so old that counts would have expired. SweepTitles returns the key of the next step, or nil after the last
-// title. SweepTitles skips titles that it cannot read.
+// SweepTitles checks up to most titles, beginning at the given key. SweepTitles removes a title if its message has no
+// counts and the title is so old that counts would have expired. SweepTitles returns the key at which the next step
+// begins, or nil after the last title. SweepTitles skips titles that it cannot read.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})

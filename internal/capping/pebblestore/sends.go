@@ -10,10 +10,10 @@ import (
 	"capper/internal/messages"
 )
 
-// Stripe caches the send counts that one stripe of users wrote. Its owner must lock it.
+// Stripe caches the counts of sends for one stripe of users. The caller locks the Stripe.
 type Stripe struct{ sends map[cell]*sends }
 
-// cell identifies the count of a message's sends within a stripe.
+// cell identifies a message's count of sends within a stripe of users.
 type cell life
 
 type sends struct {
@@ -21,19 +21,19 @@ type sends struct {
 	unreadable bool // an unreadable count is not increased
 }
 
-// mostCells is the largest number of counts in the cache of a stripe.
+// mostCells is the largest number of counts in the cache of one stripe.
 const mostCells = 64
 
-// Tally counts the changes of logs in a portion of a call, by message and channel.
+// Tally counts the changes of logs in one portion of a call, by message and channel.
 type Tally []tallied
 
-// tallied holds the sends of one message on one channel.
+// tallied holds the numbers of sends of one message on one channel.
 type tallied struct {
 	id
 	messages.Sends
 }
 
-// Of returns the sends of the token on the channel, for counting.
+// Of returns the counter for the sends of the token on the channel.
 func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
 	for i := range *t {
 		if (*t)[i].channel == channel && (*t)[i].token == token {
@@ -44,8 +44,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a tally to the stored counts of a stripe, in the batch that also changes the logs. Count counts
-// only messages in lives.
+// Count adds a tally to the stored counts of a stripe, in the batch that also changes the logs. Count leaves out
+// messages that are not in lives.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -60,7 +60,7 @@ func (c *messageCounts) count(batch *pebble.Batch, stripe *Stripe, number byte, 
 	if counted == nil {
 		counted = c.loadSends(key)
 		if stripe.sends == nil || len(stripe.sends) >= mostCells {
-			stripe.sends = make(map[cell]*sends) // needed counts are loaded again
+			stripe.sends = make(map[cell]*sends) // counts that are needed are loaded again
 		}
 		stripe.sends[at] = counted
 	}
@@ -87,7 +87,7 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// sum returns the sends of a life over all stripes.
+// sum returns the numbers of sends of a message in one life, summed over all stripes of users.
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)
