@@ -16,34 +16,34 @@ import (
 	"capper/internal/trace"
 )
 
-// step decides one user of a call and sets the call's result at the index. When the log changes, step
-// appends the entries of the new log to dst and returns it. A new log without entries is removed from the
-// store.
+// step decides one user of a call, and stores the result at the user's index in the call. If the user's log changes,
+// step appends the entries of the new log to dst, and returns the extended dst with changed true. If the new log has no
+// entries, the store removes the log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// counting holds the counts that a call changes in addition to the logs. The zero value counts nothing.
+// counting says which counts of messages a call changes in addition to the logs. The zero counting changes no counts.
 type counting struct {
 	lives Lives
-	// tally counts the change of one user's log.
+	// tally adds the change of one user's log to t.
 	tally func(t *Tally, before, after capping.Log)
 }
 
-// call is one Filter, Release or Merge in progress. A call works on copies, because its caller may give up
-// waiting and reuse its slices.
+// call is one Filter, Release or Merge in progress. A call works on copies, because its caller may stop waiting and
+// reuse its slices.
 type call struct {
 	plan     plan
 	portions []portion
-	next     atomic.Int32 // the next portion to decide
+	next     atomic.Int32 // index of the next portion to decide
 	step     step
 	counting counting
-	passing  bool // the call's logs do not enter the cache, because no API call asked for them
+	passing  bool // the logs of this call do not enter the cache, because no API call asked for them
 	verdicts []capping.Verdict
 	released []capping.Released
 	merged   []capping.Merged
 	groups   []uint8
 
 	failures sync.Mutex
-	err      error // the first reason why users are unavailable
+	err      error // the first error because of which users are unavailable
 }
 
 func (c *call) begin(users []capping.UserID, r runs, step step) {
@@ -70,7 +70,7 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run decides all portions of the call, several of them in parallel. After an error no result of the call is
+// run decides all portions of the call, several portions in parallel. If run returns an error, no result of the call is
 // valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	_, part := trace.Start(ctx, "judge and write")
@@ -87,8 +87,8 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions decides portions until none is left, the deadline has passed or the store is broken. run
-// reports the deadline and the broken store.
+// doPortions decides portions until none is left, the deadline has passed or the database is broken. doPortions returns
+// no error for the deadline or a broken database, because run returns it.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -106,15 +106,15 @@ func (s *Store) doPortions(ctx context.Context, c *call) {
 
 func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 
-// worker holds the buffers of a goroutine for reuse.
+// worker holds the buffers that one goroutine needs to decide users. Later calls reuse them.
 type worker struct {
 	reader  database.Reader
-	scratch []byte // the new log in construction
+	scratch []byte // the new log that is being built
 	tally   Tally
 }
 
-// log returns the user's log, and whether it came from the cache. A user without a log has an empty one. The log is
-// valid until the next call or the cache's next Put.
+// log returns the user's log, and reports whether the log came from the cache. A user who has no log gets an empty log.
+// The returned log is valid until the next call of log or the next Put of the cache.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
@@ -127,8 +127,8 @@ func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cac
 	return log, false, err
 }
 
-// decidePortion decides one portion under its locks. When it releases the locks, later calls see its writes,
-// but the writes are not durable yet.
+// decidePortion decides one portion under the locks of its stripes. After decidePortion has released the locks, later
+// calls read its writes, but the writes are not durable yet.
 func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)
@@ -151,7 +151,7 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser decides one user, packed as in plan.
+// decideUser decides one user; packed is the user's element in the plan.
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := c.plan.user(packed)
@@ -178,7 +178,8 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	}
 }
 
-// put writes the value as the user's log in the batch. The value must have been started with beginLog.
+// put writes the value as the user's log in the batch, or removes the log if the value has no entries. The value must
+// have been started with beginLog.
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

@@ -10,33 +10,36 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Config holds the settings of a store. Only Path is required.
+// Config holds the settings of an embedded store. Only the field Path is required.
 type Config struct {
 	Path   string           // path: the directory, for one process at a time; the file PATH.id lies beside it
 	Clock  func() time.Time // the clock that stamps sends; nil: time.Now
 	Logger *slog.Logger     // nil: no log
-	// ClockBound is how far the clock may be ahead of the file system's time at the start plus the time since
-	// then. Zero means 24 hours.
+	// ClockBound is the largest accepted lead of the clock. The comparison time is the file system's time at the start,
+	// plus the time since then. A zero ClockBound means 24 hours.
 	ClockBound time.Duration
-	// MustExist (create: false) makes Open return an error when there is no store, instead of creating an empty one.
+	// MustExist (create: false) makes Open return an error if the store does not exist. Otherwise Open creates an empty
+	// store.
 	MustExist bool
-	// Registerer registers the metrics that only this store has; nil: none.
+	// Registerer registers the metrics that only the embedded store has. If it is nil, the store has no metrics.
 	Registerer prometheus.Registerer
-	// CacheBytes (cache_size) bounds the memory for logs (three quarters) and for database blocks. Zero means
-	// DefaultCacheBytes. Memory is allocated when it is needed. Write buffers need at most 192 MiB more.
+	// CacheBytes (cache_size) limits the memory for cached logs (three quarters of it) and for cached database blocks.
+	// Zero means DefaultCacheBytes. The store allocates this memory when it needs it. Write buffers take at most 192
+	// MiB more.
 	CacheBytes int64
-	// SweepInterval is the time between two small steps of the background sweep, which removes dead logs, and of
-	// an upgrade. Zero means one second.
+	// SweepInterval is the time between two small steps of background work: the sweep, which removes expired logs, and
+	// an upgrade of the format. A zero SweepInterval means one second.
 	SweepInterval time.Duration
-	// IDs says which ids the users have. A store keeps the ids of its creation, and Open rejects others. The zero value
-	// means dense ids, which are below 1<<32. Users of all other kinds are 64-bit images.
+	// IDs says which ids the users have. A store never changes its kind of ids, and Open returns an error for another
+	// kind. The zero IDs means dense ids, which are below 1<<32. With any other kind, users are 64-bit images of their
+	// ids.
 	IDs IDs
 
 	fs          vfs.FS // for tests; nil: the disk
-	upgradeKeys int    // for tests: the number of keys in a step of an upgrade; 0: as many as in a step of the sweep
+	upgradeKeys int    // for tests: number of keys in a step of an upgrade; 0: as many as in a step of the sweep
 }
 
-// IDs names the kind of the users' ids and a check of the key that makes images; see database.IDs.
+// IDs is the kind of the users' ids, with a check word of the key that makes images; see database.IDs.
 type IDs = database.IDs
 
 // DefaultCacheBytes is the default of Config.CacheBytes.
@@ -61,7 +64,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// database returns the settings of the store's database.
+// database returns the settings for package database.
 func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,

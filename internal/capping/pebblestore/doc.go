@@ -1,5 +1,6 @@
-// Package pebblestore is the embedded store. It keeps the logs of users and pacers, and the counts of messages,
-// in a Pebble database: one process, one directory, no server. It also keeps the changes that calls make to sets.
+// Package pebblestore is the embedded store of capper. The embedded store keeps the logs of users and pacers, and the
+// counts of messages, in a Pebble database: one process, one directory, no server. The embedded store also keeps the
+// live changes that calls make to sets.
 //
 //	Filter(batch)
 //	   │  copy the users, arrange them by stripe            plan.go
@@ -16,28 +17,32 @@
 //	   ▼
 //	verdicts
 //
-// Calls for permits load the logs of their targets, place permits in memory under one lock, commit one batch
-// (pacerlogs.go) and share the same syncs. Package database below this package knows keys, durability and damage,
-// but no rules. One background goroutine checks the files, continues upgrades and runs the sweep (sweep.go).
+// A call for permits loads the logs of its targets, places the permits in memory under one lock and commits one batch
+// (pacerlogs.go). It shares its sync with other calls. Package database, below this package, handles keys, durability
+// and damage, but applies no rules. One background goroutine checks the files, continues upgrades of the format and
+// runs the sweep (sweep.go).
 //
 // # Promises
 //
-//   - Decisions are those of capping.Judge. Each user is decided and recorded in one atomic step, under a lock per
-//     stripe of users. Locks are released after about a thousand users, so that a large call does not block a
-//     small one.
-//   - Allowed, Replayed and grants of permits are returned after the fsync that covers them. A crash loses only
-//     sends whose verdict was never returned.
-//   - After a refused disk write the store is out of service until it is opened again, because the content of the
-//     disk is unknown. The process continues, and logs can still be read.
-//   - An unreadable log makes only its user unavailable. A damaged block of a table makes the users unavailable
-//     whose logs may be in the block. Erasing a user replaces the log.
-//   - An unreadable log of a pacer fails each ask for that log, and no other ask. Forgetting the pacer replaces it.
-//   - A change to a set is in memory when Change returns, and on the disk. So no later decision lacks the change.
-//   - Open refuses a store with an unreadable change, because the change could be of any set and any user. An operator
-//     may accept the loss with the file ACCEPT-LOST-CHANGES. An open store writes such a change again from memory.
-//   - Send counts of a message change in the batch that changes the logs, so that both are equal after a crash. An
-//     unreadable count never blocks a decision.
-//   - A second process on the directory gets an error and changes nothing.
+//   - The store decides like capping.Judge. The store decides and records each user in one atomic step, under the lock
+//     of the user's stripe. A call releases its locks after about a thousand users, so that a large call does not block
+//     a small one.
+//   - The store returns Allowed, Replayed and grants of permits only after an fsync that covers them. A crash can lose
+//     only sends whose verdict was never returned.
+//   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
+//     the disk is unknown. The process continues, and calls can still read logs.
+//   - An unreadable log makes only its user unavailable. A damaged block of a table makes those users unavailable whose
+//     logs may be in the block. Erasing a user replaces an unreadable log.
+//   - An unreadable log of a pacer fails every request for permits that needs the log, and no other request. Forgetting
+//     the pacer replaces its unreadable log.
+//   - When Change returns, the change to a set is in memory and on the disk. Therefore no later decision lacks the
+//     change.
+//   - Open returns an error for a store with an unreadable live change, because the change could be of any set and any
+//     user. An operator can accept this loss with the file ACCEPT-LOST-CHANGES. If a live change becomes unreadable
+//     while the store is open, the store writes the change again from memory.
+//   - A message's counts of sends change in the same batch as the logs, so that counts and logs agree after a crash. An
+//     unreadable count never prevents a decision.
+//   - A second process that opens the directory gets an error and changes nothing.
 //
 // # Data layout
 //
@@ -65,19 +70,18 @@
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
-// A user takes 8 bytes of a key in a store for images, that is for all kinds of ids but dense, and nothing else
-// differs.
-// The format marker and the file beside the directory name the kind of the ids and the check of their key, and Open
-// rejects others.
+// In a store for images, that is for every kind of ids except dense, the user in a key takes 8 bytes. All else is the
+// same. The format marker and the file beside the directory name the kind of ids and the check word of their key. Open
+// returns an error if the configuration has another kind or key.
 //
 // # Removal
 //
-// A write drops the entries of its log that no window can see. The sweep removes expired logs, message ids, counts
-// and logs of pacers, 20,000 keys a second, so that an idle store becomes empty. The store deletes by the longest
-// retention that was in force recently: a limit that is missing for a moment deletes nothing.
+// A write of a log drops the entries that no window counts any more. The sweep removes expired logs, message ids,
+// counts and logs of pacers. It reads 20,000 keys a second, so that an idle store becomes empty. The store deletes by
+// the longest retention that was recently in force, so a limit that is missing for a moment deletes nothing.
 //
 // # More
 //
 // docs/design/embedded.md explains the formats and upgrades, the reasons for the layout, backups, the caches with
-// their measured figures, and pacers.
+// measured figures, and pacers.
 package pebblestore

@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// Filter judges and records the users of a batch; see capping.Store. When the deadline passes, all users are
+// Filter decides and records the users of a batch; see capping.Store. If the deadline passes, all users are
 // unavailable, because the one disk write that makes the call durable comes last.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
@@ -25,7 +25,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	c := s.calls.Get().(*call)
 	c.verdicts = zeroed(c.verdicts, len(b.Users))
 	c.groups = append(c.groups[:0], b.Groups...)
-	kept := *b // Rules is never written to; Users and Groups are not used any more
+	kept := *b // the store never writes to Rules; Users and Groups are no longer used
 	kept.Users, kept.Groups = nil, nil
 	keep, due := s.shouldRemember(b)
 	c.begin(b.Users, s.runs, judging(c, &kept))
@@ -38,7 +38,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	return err
 }
 
-// judging returns the step that judges and records the users of a batch.
+// judging returns the step that decides the users of a batch and records allowed sends.
 func judging(c *call, b *capping.Batch) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
@@ -75,13 +75,13 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 	return s.db.Sync(ctx)
 }
 
-// countingSends returns the counting of the sends that a batch records. countingSends starts to count a
-// message that is remembered from this call on.
+// countingSends returns the counting for the sends that the batch records. If the store remembers the message from this
+// call on, countingSends creates the message's counts.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
 	switch {
-	case err != nil: // then no user is decided either
+	case err != nil: // in this case no user is decided either
 	case keep:
 		c.lives = s.counts.Begin(messages.Key{Message: b.Message, Channel: b.Channel}, now)
 	default:
@@ -117,7 +117,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
-		return s.db.Sync(ctx) // a missing send may have been released by a call that is not durable yet
+		return s.db.Sync(ctx) // a send that is missing may have been released by a call that is not durable yet
 	})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
@@ -140,7 +140,7 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	}
 }
 
-// countingReleases returns the counting of the sends that a release removes.
+// countingReleases returns the counting for the sends that a release removes.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
 	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {
@@ -151,7 +151,7 @@ func (s *Store) countingReleases(channel capping.Channel, token capping.Token) c
 	}}
 }
 
-// Erase removes the user's log, even an unreadable log.
+// Erase removes the user's log, even if the log cannot be read.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	err := s.db.Write(ctx, func() error {
 		if err := errors.Join(s.db.Broken(), s.db.CheckUsers(user)); err != nil {
@@ -179,7 +179,7 @@ func (s *Store) erase(user capping.UserID) {
 	s.db.Commit(batch)
 }
 
-// stored returns a copy of the user's stored value, or nil without one.
+// stored returns a copy of the stored value of the user's log, or nil if the user has no log.
 func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	w := s.workers.Get().(*worker)
 	defer s.workers.Put(w)

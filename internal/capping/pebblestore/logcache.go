@@ -8,16 +8,17 @@ import (
 	"capper/internal/capping"
 )
 
-// logCache holds the logs of some users of one stripe, so that decisions need no database read. The cache is
-// written through: a cached log is the newest. The holder of the stripe's lock owns the cache.
+// logCache holds the logs of some users of one stripe, so that decisions on these users need no database read. Every
+// write of a log also updates the cache, so a cached log is the newest log. The goroutine that holds the stripe's lock
+// owns the cache.
 //
-// Items are stored one after the other in slabs of equal size, without pointers that the garbage collector
-// must follow. When all slabs are full, the cache empties the oldest slab.
+// Items are stored one after the other in slabs of equal size. Slabs have no pointers that the garbage collector must
+// follow. When all slabs are full, the cache empties and reuses the oldest slab.
 type logCache struct {
-	// slots is a hash table with linear probing. A value is 1 + the position of an item (slab × slabSize +
-	// offset); 0 is a free slot.
+	// slots is a hash table with linear probing. The value of a slot is 1 + the position of an item (slab × slabSize +
+	// offset). A free slot has the value 0.
 	slots   []uint32
-	seed    uint32 // seed of the hash, so that chosen ids cannot collide in one slot
+	seed    uint32 // seed of the hash, so that chosen ids cannot all collide
 	users   int
 	slabs   [][]byte
 	most    int // largest number of slabs
@@ -29,25 +30,25 @@ type logCache struct {
 const (
 	slabSize   = 32 << 10
 	itemHeader = 6                      // number of entries (1), capacity in entries (1), dense user (4)
-	wideHeader = 10                     // the same with an image (8)
+	wideHeader = 10                     // the same with an image (8) in place of the dense user
 	cachedLog  = 60 * capping.EntrySize // longer logs are not cached
 	roomStep   = 2                      // step of the capacity in entries, so that most sends need no move
 )
 
-// slabsFor returns how many slabs fit into the given bytes. The slots take a sixth of the bytes.
+// slabsFor returns the number of slabs that fit into the given bytes. The hash table takes a sixth of the bytes.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
 
-// newLogCache returns an empty cache of the given size in bytes.
+// newLogCache returns an empty cache that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache with the given number of slabs. wide says that users are images.
+// newLogCacheOf returns an empty cache with the given number of slabs. wide says that users are 64-bit images.
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
 
-// header returns the number of bytes before the entries of an item.
+// header returns the number of bytes that precede the entries of an item.
 func (c *logCache) header() int {
 	if c.wide {
 		return wideHeader
@@ -55,7 +56,7 @@ func (c *logCache) header() int {
 	return itemHeader
 }
 
-// Log returns the user's log and whether it is cached. The log is valid until the next Put.
+// Log returns the user's log, and reports whether the log is cached. The returned log is valid until the next Put.
 func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -65,7 +66,7 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// item returns the item of a slot's value.
+// item returns the item to which the value of a slot points.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -78,7 +79,8 @@ func (c *logCache) userOf(item []byte) capping.UserID {
 	return capping.UserID(binary.LittleEndian.Uint32(item[2:]))
 }
 
-// Put stores a copy of log as the user's cached log. Empty and long logs are removed from the cache instead.
+// Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put removes the user from the
+// cache instead.
 func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	if len(log) == 0 || len(log) > cachedLog {
 		c.Drop(user)
@@ -93,7 +95,7 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 		}
 	}
 	room := (n + roomStep - 1) / roomStep * roomStep
-	at := c.reserve(header + room*capping.EntrySize) // may drop items, including the user's old one
+	at := c.reserve(header + room*capping.EntrySize) // may drop items, including the user's old item
 	item := c.item(at)
 	item[0], item[1] = byte(n), byte(room)
 	if c.wide {
@@ -105,7 +107,7 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// reserve allocates space for an item of the given size.
+// reserve allocates space for an item of the given size, and returns the value of its slot.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -115,7 +117,7 @@ func (c *logCache) reserve(size int) (slot uint32) {
 	return at + 1
 }
 
-// beginSlab starts a new slab, or empties and reuses the oldest one.
+// beginSlab starts a new slab, or empties and reuses the oldest slab.
 func (c *logCache) beginSlab() {
 	if len(c.slabs) < c.most {
 		c.slabs = append(c.slabs, make([]byte, slabSize))
@@ -134,7 +136,7 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// find returns the user's slot, or the free slot where the user would be.
+// find returns the user's slot in the hash table, or the free slot where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
@@ -152,7 +154,7 @@ func (c *logCache) home(user capping.UserID) int {
 	return int(mixed >> (33 - bits.Len(uint(len(c.slots)))))
 }
 
-// setSlot makes the user's slot point to an item.
+// setSlot makes the user's slot point to the item at the given position.
 func (c *logCache) setSlot(user capping.UserID, at uint32) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -182,7 +184,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot empties a slot and moves later slots of its run up, so that no search ends too early.
+// freeSlot empties a slot of the hash table, and moves later slots of the same run up, so that no search ends too
+// early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

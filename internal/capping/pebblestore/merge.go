@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Merge unites the users' logs with logs from another system; see capping.Merger. When the deadline passes,
-// no user is done, as in Filter.
+// Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes, no user is
+// done, as in Filter.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -72,7 +72,7 @@ func (s *Store) merge(ctx context.Context, c *call, m *capping.Merge) error {
 	return s.db.Sync(ctx) // an existing send may come from a call that is not durable yet
 }
 
-// merging returns the step that unites a user's log with the given one.
+// merging returns the step that merges the given log into a user's log.
 func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, added := log.Union(dst, logs[index], now-capping.Instant(retention.Milliseconds()))
@@ -81,7 +81,7 @@ func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	}
 }
 
-// countingMerged returns the counting of the entries that a merge adds, for the messages in m.
+// countingMerged returns the counting for the log entries that the merge adds, for the messages in m.
 func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -113,10 +113,10 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	return c, nil
 }
 
-// membersOf returns a function that reports whether the log contains an entry with the same time, channel
-// and token. A union keeps the times of existing entries.
+// membersOf returns a function that reports whether the log has an entry with the same time, channel and token. Times
+// can be compared because a merge does not change the times of existing entries.
 func membersOf(log capping.Log) func(capping.Entry) bool {
-	if log.Len() <= 32 { // a search among so few is faster than a hash set
+	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {
 			for i := range log.Len() {
 				if log.Entry(i) == e {

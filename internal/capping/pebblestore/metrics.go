@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics holds the metrics that only this store has. Package measure counts the calls.
+// metrics holds the metrics that only the embedded store has. Package measure counts the calls of every store.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }
@@ -19,7 +19,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// register registers the metrics. A nil registerer is allowed.
+// register registers the metrics with the registerer. The registerer may be nil.
 func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"capper/internal/capping"
 )
 
-// plan holds the users of a call sorted by stripe. Each element is 32 bits of a user before the user's index in the
-// call: a whole dense id, or the upper half of an image. So one sort of integers serves both.
+// plan holds the users of a call, sorted by stripe. The upper 32 bits of an element are a whole dense id, or the upper
+// half of an image. The lower 32 bits are the user's index in the call. One sort of integers therefore works for dense
+// ids and for images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -17,7 +18,7 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// arrange makes p the plan of the given users, whose stripes are those of the runs.
+// arrange makes p the plan of the given users; r determines their stripes.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -43,7 +44,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// user returns the user of an element and the user's index in the call.
+// user returns the user of an element, and the user's index in the call.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {
@@ -52,22 +53,22 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	return capping.UserID(packed >> 32), index
 }
 
-// portion is the users of the stripes from first up to, but not including, last.
+// portion is a part of a plan: the users of the stripes from first up to, but not including, last.
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users that are decided under one hold of the locks. The number
-// bounds how long a call for one user waits for a large call.
+// portionUsers is the approximate number of users that are decided before the locks are released. portionUsers limits
+// how long a call for one user waits for a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of a portion and returns them. The database has the same order. Images with the same
-// upper half may be in another order, which costs time only; a call hardly ever has such images.
+// sortPortion sorts the users of a portion, and returns their elements. The keys in the database have the same order.
+// Images with the same upper half may be in another order, which costs only time. A call hardly ever has such images.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)
 	return users
 }
 
-// portions appends to dst the portions of the plan, each with at least one user.
+// portions appends the portions of the plan to dst. Each portion has at least one user.
 func (p *plan) portions(dst []portion) []portion {
 	first := 0
 	for s := range stripeCount {

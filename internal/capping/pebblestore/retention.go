@@ -12,10 +12,10 @@ import (
 
 var (
 	retentionKey  = []byte("\x00retention")  // of the policy in force; earlier versions read this key
-	retentionsKey = []byte("\x00retentions") // of the policy in force and of earlier policies
+	retentionsKey = []byte("\x00retentions") // retentions of the policy in force and of earlier policies
 )
 
-// retention is how long a policy keeps sends, with the latest time at which the policy was in force.
+// retention is the time for which a policy keeps sends, with the latest time at which that policy was in force.
 type retention struct {
 	millis int64
 	until  capping.Instant
@@ -24,19 +24,19 @@ type retention struct {
 // passed reports whether every send that was recorded under this retention is older than the retention.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
-// retentions lists the retentions that can still matter. The last one is in force. Each earlier one is
-// longer, and was in force until an earlier time.
+// retentions lists the retentions that can still determine which sends the store deletes. The last retention in the
+// list is in force. Each earlier retention in the list is longer, and was in force until an earlier time.
 type retentions []retention
 
 const (
-	// retentionLead is how far ahead a retention is noted as in force, so that not every call writes a note. A
-	// noted time is never too early.
+	// retentionLead is the time by which a retention is noted in advance as in force, so that not every call writes a
+	// note. The noted end of a retention is therefore never too early.
 	retentionLead = capping.Instant(time.Hour / time.Millisecond)
-	// maxRetentions bounds the stored list when configurations change often.
+	// maxRetentions limits the stored list if an operator often changes the limits.
 	maxRetentions = 16
 )
 
-// with returns the retentions when one of the given milliseconds is in force now.
+// with returns the list after a retention of the given milliseconds is put in force now.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -49,13 +49,13 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 		}
 	}
 	if n := len(kept); n == maxRetentions {
-		kept[n-2].until = kept[n-1].until // the longer retention stands for both
+		kept[n-2].until = kept[n-1].until // the longer retention replaces both
 		kept = kept[:n-1]
 	}
 	return append(kept, current)
 }
 
-// last returns the retention in force. The zero value means that none is known.
+// last returns the retention in force. last returns the zero retention if none is known.
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}
@@ -63,8 +63,8 @@ func (r retentions) last() retention {
 	return r[len(r)-1]
 }
 
-// longest returns the retention by which the store deletes entries now. After a pause longer than all
-// retentions, it returns the last one.
+// longest returns the retention by which the store deletes log entries now. If every retention in the list has passed,
+// longest returns the retention in force.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
 		if !old.passed(now) {
@@ -74,8 +74,8 @@ func (r retentions) longest(now capping.Instant) retention {
 	return r.last()
 }
 
-// warning returns the text for operators when sends are kept for longer than the policy in force needs, and
-// "" otherwise.
+// warning returns a text for operators if the store keeps sends longer than the policy in force needs, and ""
+// otherwise.
 func (r retentions) warning(now capping.Instant) string {
 	kept, last := r.longest(now), r.last()
 	if kept.millis == last.millis {
@@ -89,13 +89,13 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the retention is noted as in force for some time to come.
+// inForce reports whether the retention of the given milliseconds is noted as in force for some time to come.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// notedRetentions holds the store's retentions. Reading them is one atomic load.
+// notedRetentions holds the retentions of the store. Reading the retentions takes one atomic load.
 type notedRetentions struct {
 	mu    sync.Mutex // protects changes
 	noted atomic.Pointer[retentions]
@@ -108,9 +108,9 @@ func (k *notedRetentions) current() retentions {
 	return nil
 }
 
-// retain returns the retention by which the store deletes entries: the longest one that was in force
-// recently. For a recording call it also notes the retention of the call's policy. A policy with a shorter
-// retention, set by mistake or for a moment, so deletes no entry that other policies need.
+// retain returns the retention by which the store deletes log entries: the longest retention that was recently in
+// force. If the call records sends, retain also notes the retention of the call's policy. A policy that has a shorter
+// retention for a moment or by mistake therefore deletes no entry that other policies need.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention writes the retention to the database, so that it survives restarts. The note is in the
-// write-ahead log before the records of the call.
+// noteRetention writes the retention to the database, so that the retention survives restarts. The write-ahead log then
+// has the retention before the records of the call.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	return noted, s.db.Broken()
 }
 
-// loadRetentions reads the noted retentions. Earlier versions wrote one retention only, which counts as in
-// force until now.
+// loadRetentions reads the retentions from the database. Earlier versions of capper wrote only one retention, which
+// counts as in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -206,7 +206,7 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention returns the milliseconds of a retention value. A nil value returns 0.
+// decodeRetention returns the milliseconds in a stored retention. If the value is nil, decodeRetention returns 0.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

@@ -15,7 +15,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Store is an embedded durable store. A Store is safe for concurrent use.
+// Store is a durable store that is embedded in the process. A Store is safe for concurrent use.
 type Store struct {
 	db      *database.DB
 	clock   func() time.Time
@@ -31,7 +31,7 @@ type Store struct {
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
-	messages sync.Mutex // protects the writing of message ids
+	messages sync.Mutex // protects writes of message texts
 	stop     context.CancelFunc
 }
 
@@ -43,10 +43,9 @@ var (
 	_ capping.Archiver = (*Store)(nil)
 )
 
-// Open opens the store in a directory, and creates a missing directory. Open returns an error when another
-// process has the store open, when the format is unknown, when the disk is full, and when ctx ends. When
-// Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it opens a
-// database.
+// Open opens the store in a directory. If the directory does not exist, Open creates it. Open returns an error if
+// another process has the store open, the format is unknown, the disk is full, or ctx ends. If Open returns because ctx
+// has ended, the process should exit, because Pebble cannot be stopped while it opens a database.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	s, err := open(ctx, config.withDefaults())
 	if err != nil {
@@ -90,7 +89,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// load loads the persistent state of the store.
+// load loads counts, pacers, live changes and retentions from the database.
 func (s *Store) load() (err error) {
 	s.counts = newMessages(s.db, s.logger, s.memory)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
@@ -113,9 +112,9 @@ func newStore(config Config) *Store {
 // ClockTolerance returns 0, because one process has one clock.
 func (s *Store) ClockTolerance() time.Duration { return 0 }
 
-// Health returns the store's state from memory, without a disk access. The state is "down" when the disk has
-// refused a write or the clock cannot be right. The state is "degraded" when write buffers cannot be written
-// to tables or damaged logs are known, and "ok" otherwise.
+// Health returns the store's state from memory, without access to the disk. The state is "down" if the disk has refused
+// a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to tables or if
+// damaged logs are known. Otherwise the state is "ok".
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
@@ -135,12 +134,13 @@ func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant,
 	return s.pacers.TakePermits(ctx, ask)
 }
 
-// ReturnPermits gives back permits of a request; see pacing.Store.
+// ReturnPermits returns unused permits of a request to its pacers; see pacing.Store.
 func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	return s.pacers.ReturnPermits(ctx, ask, used)
 }
 
-// ForgetPacer removes the logs of a pacer; see pacing.Store. Pacers of all groups have their logs in one place.
+// ForgetPacer removes the logs of a pacer; see pacing.Store. The store keeps the logs of all groups together, so
+// ForgetPacer ignores the group.
 func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.ForgetPacer(ctx, pacer, group)
 }
@@ -161,8 +161,8 @@ func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request)
 	return s.pacers.RemoveLease(ctx, group, r)
 }
 
-// missing returns a text about sends and changes to sets that a restored store does not know, while windows could still
-// contain these sends. Otherwise it returns "".
+// missing returns a text about sends and changes to sets that a restored store lacks, while limits may still count
+// these sends. If the store lacks nothing that can matter, missing returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil {
@@ -179,18 +179,20 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is how long a restored store warns of unknown changes to sets. Builds should contain them by then.
+// missingChanges is the time for which a restored store warns of missing changes to sets. By then, builds of segments
+// should contain these changes.
 const missingChanges = 7 * 24 * time.Hour
 
-// IDs returns the ids of the store's users. The zero value means dense ids.
+// IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.
 func (s *Store) IDs() IDs { return s.db.IDs() }
 
-// Identity returns the store's id and its newest mark. An older copy of the store has a lower mark.
+// Identity returns the store's id and its newest mark, a number that increases while the store is in use. An older copy
+// of the store has a lower mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
-// Backup writes an archive of the store's current state while calls go on. The archive contains everything
-// that was answered before the call. After an error the written bytes are useless. channels are the channels
-// of the policy.
+// Backup writes an archive of the store's current data while other calls continue. The archive contains everything that
+// the store had answered before the call. If Backup returns an error, the bytes written so far are useless. channels
+// holds the channels of the policy by name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
@@ -212,9 +214,9 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	return nil
 }
 
-// Close stops the sweep, waits for calls whose caller has stopped waiting, and closes the database. Close
-// waits half a minute, or two seconds when the store is out of service. After that time it stops without
-// closing Pebble and freezes the files, which loses nothing that was answered.
+// Close stops the background work, waits for calls whose caller has stopped waiting, and closes the database. Close
+// waits up to half a minute, or up to two seconds if the store is out of service. After that time, Close does not close
+// Pebble but freezes the files, which loses nothing that the store has answered.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

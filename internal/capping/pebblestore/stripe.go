@@ -6,9 +6,9 @@ import (
 	"capper/internal/capping"
 )
 
-// stripe is a lock for the logs of some users, with their cache and their counts. Runs of neighbouring users share a
-// stripe, so that an ascending batch reads neighbouring keys together. A caller that locks several stripes locks them
-// in ascending order.
+// stripe is a lock for the logs of some users, with their cached logs and their cached counts of sends. Runs of
+// neighbouring users are in the same stripe, so that an ascending batch reads neighbouring keys together. A goroutine
+// that locks several stripes locks them in ascending order.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
@@ -17,22 +17,22 @@ type stripe struct {
 
 const stripeCount = 256
 
-// runs is the number of lower bits in which the users of a run differ.
+// runs is the number of lower bits in which the users of one run may differ.
 type runs uint8
 
 const (
 	denseRuns runs = 8  // 256 dense ids
-	imageRuns runs = 48 // one user in 65,536: 76 of 5 million, 4,100 of 270 million
+	imageRuns runs = 48 // one user in 65,536: 76 of 5 million users, 4,100 of 270 million
 )
 
 // ofImages reports whether the runs are those of a store for images.
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// stripe returns the index of the user's stripe. Multiplying by the golden ratio spreads the runs, so that
-// ids with a large common step do not share one stripe.
+// stripe returns the index of the user's stripe. Multiplication by the golden ratio spreads the runs over the stripes,
+// so that ids with a large common step do not all fall into one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
-// makeStripes prepares the stripes of an open database, with caches of the given size.
+// makeStripes prepares the stripes of an open database, each with a log cache of the given size.
 func (s *Store) makeStripes(cacheBytes int64) {
 	s.runs = denseRuns
 	if s.db.IDs() != (IDs{}) {
@@ -43,7 +43,7 @@ func (s *Store) makeStripes(cacheBytes int64) {
 	}
 }
 
-// cacheOf returns the cache that may hold the user's log. The caller holds the stripe's lock.
+// cacheOf returns the log cache of the user's stripe. The caller of cacheOf holds the stripe's lock.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

@@ -12,11 +12,11 @@ import (
 	"capper/internal/messages"
 )
 
-// The sweep walks slowly over all keys and removes expired logs and message ids. A write also prunes its
-// log; the sweep removes the logs of users who receive no more sends.
+// The sweep walks slowly over all keys of the database, and removes expired logs and message texts. A write of a log
+// also removes expired entries. The sweep is for the logs of users who receive no more sends.
 const (
-	sweepKeys  = 20_000 // largest number of keys in a step, about 10 ms
-	sweepPause = 60     // number of skipped steps after a whole pass
+	sweepKeys  = 20_000 // largest number of keys in a step, which takes about 10 ms
+	sweepPause = 60     // number of skipped steps after a pass over all keys
 )
 
 // keepTending runs the background work of an open store, one step at a time.
@@ -49,22 +49,22 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	}
 }
 
-// reportTending logs an error of background work, which is retried.
+// reportTending logs an error of background work. The work is tried again later.
 func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("background work of the embedded store failed", "work", work, "error", err.Error())
 	}
 }
 
-// sweep is the progress of a pass over keys.
+// sweep is the progress of a pass over some keys of the database.
 type sweep struct {
 	start []byte
 	step  func(ctx context.Context, from []byte) (next []byte, err error)
-	next  []byte // the key of the next step; nil: the start
+	next  []byte // the key at which the next step begins; nil: start
 	pause int    // number of steps to skip
 }
 
-// advance runs the sweep's next step, unless the sweep pauses.
+// advance runs the next step of the sweep, unless the sweep pauses.
 func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	if sweep.pause--; sweep.pause >= 0 || s.db.Broken() != nil {
 		return nil
@@ -78,8 +78,8 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	return err
 }
 
-// sweepStep checks keys from the given one and removes expired values. sweepStep returns the key of the next
-// step, or nil after the last key.
+// sweepStep checks keys, from the given key on, and removes expired logs and message texts. sweepStep returns the key
+// at which the next step begins, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -99,10 +99,11 @@ func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err er
 
 type dead struct {
 	users    []capping.UserID
-	messages [][]byte // keys of messages
+	messages [][]byte // keys of message texts
 }
 
-// findDead finds the expired values among the keys of one step. findDead skips values that it cannot read.
+// findDead finds the expired logs and message texts among the keys of one step. findDead skips values that it cannot
+// read.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs removes the users' logs that are still expired when their lock is held.
+// removeLogs locks the users' stripes, and removes those logs that are still expired then.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -149,7 +150,7 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages removes the messages that are still expired when the lock is held.
+// removeMessages locks message texts, and removes those that are still expired then.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return
@@ -170,7 +171,7 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepCounts returns a step that sweeps the counts or the titles of messages, which are kept as long as logs.
+// sweepCounts returns a step that sweeps the counts or the titles of messages, which are kept about as long as logs.
 func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instant, keep time.Duration) ([]byte, error),
 ) func(ctx context.Context, from []byte) (next []byte, err error) {
 	return func(ctx context.Context, from []byte) (next []byte, err error) {
@@ -186,12 +187,12 @@ func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instan
 	}
 }
 
-// countsKept returns how long the counts of messages are kept after the last call.
+// countsKept returns the time for which the counts of messages are kept after the last call.
 func (s *Store) countsKept(now capping.Instant) time.Duration {
 	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 }
 
-// sweepPacers runs one step of the sweep over the logs of pacers and their requests.
+// sweepPacers runs one step of the sweep over the logs of pacers and remembered requests.
 func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.pacers.Sweep(from, sweepKeys)

@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Upgrades run while the store serves calls. From its opening on, a store in an older format counts as one
-// in the newest format: calls write the newest format and read both. The background walk over all logs, as
-// slow as the sweep, rewrites logs that no call has written. The progress is stored in the order of the
-// writes, so that the walk continues after a crash.
+// Upgrades of the format run while the store serves calls. A store in an older format has the newest format as soon as
+// it is open: calls write the newest format and read both formats. A background walk over all logs, as slow as the
+// sweep, rewrites logs that no call has written. The progress of the walk is stored in the order of the writes, so that
+// the walk continues after a crash.
 
-// upgradeStep rewrites the next logs in an older format, checking the given number of keys.
+// upgradeStep checks the given number of keys, and rewrites logs that are in an older format.
 func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	upgrade := s.db.Upgrade()
 	if upgrade == nil {
@@ -37,8 +37,8 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld finds the logs in an older format among the given number of keys. findOld returns the key of the
-// next step, or nil after the last log. findOld skips logs that it cannot read.
+// findOld finds the logs in an older format among the given number of keys. findOld returns the key at which the next
+// step begins, or nil after the last log. findOld skips logs that it cannot read.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 	return users, nil, nil
 }
 
-// rewrite writes the users' logs unchanged in the newest format.
+// rewrite writes the users' logs in the newest format, with the same entries.
 func (s *Store) rewrite(ctx context.Context, users []capping.UserID) error {
 	if len(users) == 0 {
 		return nil

@@ -12,20 +12,21 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// maxLogSize is the size of a log with LogBound entries in every channel and without a channel, in bytes.
+// maxLogSize is the size in bytes of the largest log: LogBound entries on every channel, and LogBound without a
+// channel.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
-// A log's value is the version of its format followed by the entries in the format of package capping.
-// Format 1 had no version byte, so the length of its values is a multiple of EntrySize. No later format may
-// have such a length while programs read format 1.
+// The stored value of a log is the version of its format, followed by the entries in the format of package capping.
+// Format 1 has no version byte, so the length of its values is a multiple of EntrySize. No later format may have values
+// of such a length while programs read format 1.
 const (
 	logVersion  = 2
 	logHeader   = 1 // bytes before the entries
-	bareVersion = 1 // the version of values without a version byte
+	bareVersion = 1 // version of values without a version byte
 )
 
-// decodeLog returns the log in a value and the value's format version. An empty value is an error, because a
-// user without sends has no value. The log shares the value's bytes.
+// decodeLog returns the log in a stored value, and the version of the value's format. An empty value is an error,
+// because a user without sends has no stored value. The log shares the bytes of the value.
 func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	log, version = capping.Log(value), bareVersion
 	if len(value)%capping.EntrySize == logHeader {
@@ -47,10 +48,11 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	return log, version, nil
 }
 
-// beginLog appends the bytes before a log's entries to dst.
+// beginLog appends the version byte, which precedes a log's entries, to dst.
 func beginLog(dst []byte) []byte { return append(dst, logVersion) }
 
-// entriesOf returns the log in a value that was started with beginLog. A nil value has an empty log.
+// entriesOf returns the log in a value that was started with beginLog. If the value is nil, entriesOf returns an empty
+// log.
 func entriesOf(value []byte) capping.Log {
 	if len(value) <= logHeader {
 		return nil
@@ -58,8 +60,8 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// Logs returns at most most users with a log, from the given id in ascending order, and their logs. Logs
-// returns only an error when one of the logs cannot be read.
+// Logs returns up to most users who have a log, in ascending order from the given id on, and their logs. If one of the
+// logs cannot be read, Logs returns only an error.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {
