@@ -12,16 +12,16 @@ import (
 	"capper/internal/trace"
 )
 
-// Commit makes the batch visible to readers. The batch becomes durable with the next Sync.
+// Commit makes the writes of the batch visible to readers. These writes become durable with the next Sync.
 func (d *DB) Commit(batch *pebble.Batch) {
 	if err := batch.Commit(pebble.NoSync); err != nil {
-		_ = d.takeDown(err) // callers learn of the error from Sync or Broken
+		_ = d.takeDown(err) // callers get the error from Sync or Broken
 	}
 	d.written.Add(1)
 }
 
-// Sync returns when everything that was committed before is durable. Calls that sync at the same time share
-// one write to the disk. The context is used only for the trace.
+// Sync returns when every earlier Commit is durable. Calls of Sync at the same time share one write to the disk. Sync
+// uses the context only for the trace.
 func (d *DB) Sync(ctx context.Context) error {
 	written := d.written.Load()
 	if d.synced.Load() >= written {
@@ -43,7 +43,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put writes value as the user's value in the batch. An empty value removes the user's value.
+// Put adds a write of the user's value to the batch. If value is empty, Put removes the user's value.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	d.putValue(batch, user, value)
 	d.mend(batch, user, value)
@@ -62,21 +62,22 @@ func (d *DB) putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
 	_ = op.Finish()
 }
 
-// Copy is a copy of a database at one instant: files in a folder of the database's directory.
+// Copy describes a copy of a database at one instant. The files of the copy are in a folder of the database's
+// directory.
 type Copy struct {
 	Dir  string
 	ID   string    // the store's id
 	Mark uint64    // the newest mark in the copy
 	At   time.Time // the time of the mark: everything answered until then is in the copy
-	IDs  IDs       // the ids of the store's users
+	IDs  IDs       // the kind of the users' ids
 }
 
-// errCopied is the error of a second copy at the same time.
+// errCopied is the error of a backup while another backup is in progress.
 var errCopied = errors.New("another backup is in progress")
 
-// Copy copies the database with everything that was committed before. Tables are hard links, so the copy
-// needs disk space only for the write-ahead logs and for tables that the database has replaced since. The
-// function end removes the copy.
+// Copy copies the database, with everything that was committed before the call. The tables in the copy are hard links.
+// The copy therefore needs disk space only for the write-ahead logs, and for tables that the database has replaced
+// since then. The returned function end removes the copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied
@@ -86,7 +87,7 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 		defer d.copying.Store(false)
 		return d.config.FS.RemoveAll(dir)
 	}
-	d.marking.Lock() // the mark must be the newest in the copy
+	d.marking.Lock() // the mark must be the newest mark in the copy
 	defer d.marking.Unlock()
 	if err = errors.Join(d.config.FS.RemoveAll(dir), d.checkRoom()); err == nil {
 		err = d.mark()
@@ -101,15 +102,15 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space for a copy, besides the size of the write-ahead logs. The store continues to write
-// during the copy.
+// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. The space is for
+// the store, which continues to write during the copy.
 const copyRoom = 2 * memTables * memTableSize
 
-// checkRoom returns an error when a copy could fill the store's disk.
+// checkRoom returns an error if a copy could fill the disk of the store.
 func (d *DB) checkRoom() error {
 	usage, err := d.config.FS.GetDiskUsage(d.config.Path)
 	if err != nil {
-		return nil // a file system that does not report its free space
+		return nil // this file system does not report its free space
 	}
 	need := d.DB.Metrics().WAL.PhysicalSize + copyRoom
 	if usage.AvailBytes < need {

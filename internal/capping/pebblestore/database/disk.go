@@ -12,20 +12,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a file system between Pebble and the real file system. Pebble panics when its write-ahead log or manifest
-// cannot be written, partly while holding a mutex that no recover releases. So disk hides such an error from Pebble: it
-// reports the error and freezes, which has the effect of a power cut on the files. After that, nothing is changed on
-// the disk. Pebble sees only successful writes, so that it can still read and close, and the store answers no call from
-// those writes.
+// disk is a file system between Pebble and the real file system. Pebble panics if its write-ahead log or manifest
+// cannot be written. Some of these panics leave a mutex locked, which no recover releases. disk therefore hides such an
+// error from Pebble. It reports the error to the store and freezes, which has the same effect on the files as a power
+// cut. A frozen disk changes nothing in the directory. Pebble sees only successful writes and can still read and close.
+// The store answers no call from those writes.
 //
-// Table files are different. Pebble retries a table that cannot be written, so disk returns the error after
-// a pause, because Pebble itself makes none.
+// For table files, disk returns the error of a refused write. Pebble retries such a table without a pause, so disk
+// pauses before it returns the error.
 //
-// The folder of a backup copy is different too: a refused write there fails only the copy.
+// In the folder of a backup copy, a refused write fails only the copy.
 type disk struct {
 	vfs.FS
 	Notes   *notes
-	copied  string      // the folder of a copy, see CopyFolder
+	copied  string      // the folder of a backup copy, see CopyFolder
 	refused func(error) // called with the file system's error before Pebble gets a result
 	serving atomic.Bool // false while the database is being opened, because an error then ends the opening
 	// tableRefused says that a table could not be written while the database was being opened.
@@ -34,11 +34,11 @@ type disk struct {
 	quit         chan struct{} // closed to end pauses
 	gate         sync.RWMutex  // every change holds this lock for reading
 	frozen       bool
-	void         vfs.FS // holds the files that are created on a frozen disk
+	void         vfs.FS // holds the files that Pebble creates on a frozen disk
 }
 
-// New returns the disk of a directory that is being opened. The disk calls refused before Pebble learns of a
-// refused write.
+// New returns the disk of a directory whose database is being opened. If the file system refuses a write, the disk
+// calls the function refused before Pebble gets a result.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -46,26 +46,26 @@ func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	}
 }
 
-// Serve marks the database as open. From then on Pebble never sees a refused write of its log or manifest.
+// Serve marks the database as open. After Serve, Pebble never sees a refused write of its write-ahead log or manifest.
 func (d *disk) Serve() { d.serving.Store(true) }
 
 // Serving reports whether the database is open.
 func (d *disk) Serving() bool { return d.serving.Load() }
 
-// TableRefused reports whether a table could not be written while the database was being opened. Pebble
-// would retry such a table without end.
+// TableRefused reports whether a table could not be written while the database was being opened. Pebble would retry
+// such a table without end.
 func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 
-// EndPauses ends all pauses before retries.
+// EndPauses ends all pauses in which disk delays an error.
 func (d *disk) EndPauses() { close(d.quit) }
 
 var errFrozen = errors.New("the store is out of service and rejects writes")
 
-// retryPause is the pause before Pebble may retry a table that could not be written.
+// retryPause is the time for which disk delays the error of a table that could not be written.
 const retryPause = time.Second
 
-// Freeze prevents all further changes on the disk, and returns when no change is in progress. After a failed
-// opening, Freeze removes half-written tables, because the next opening may need the space.
+// Freeze prevents all further changes on the disk, and returns when no change is in progress. If the database was not
+// opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -75,7 +75,7 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// change runs an operation that may fail without harm, unless the disk is frozen.
+// change runs an operation whose failure does no harm, unless the disk is frozen.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -85,8 +85,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 	return false, op()
 }
 
-// write runs an operation that must not fail. When the operation fails, the disk freezes, so that no later
-// write of Pebble reaches it.
+// write runs an operation that must not fail. If the operation fails, the disk freezes, so that no later write of
+// Pebble changes the directory.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
 	serving := d.serving.Load()
@@ -114,7 +114,7 @@ func (d *disk) write(name string, op func() error) error {
 	return nil
 }
 
-// IsTable reports whether Pebble retries writing the file after an error.
+// IsTable reports whether the file is a table or blob file, for which Pebble retries a failed write.
 func IsTable(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
@@ -155,7 +155,7 @@ func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Create creates a file, and notes write-ahead logs and manifests in FILES.
+// Create creates a file. If the file is a write-ahead log or a manifest, Create adds its name to the list FILES.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.isCopy(name) {
 		if IsTable(name) { // Pebble would otherwise copy a table that it cannot link, which needs as much space
@@ -166,12 +166,13 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	return d.create(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
-// OpenReadWrite opens a file for writing, and notes write-ahead logs and manifests in FILES.
+// OpenReadWrite opens a file for writing. If the file is a write-ahead log or a manifest, OpenReadWrite adds its name
+// to the list FILES.
 func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, options ...vfs.OpenOption) (vfs.File, error) {
 	return d.create(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, options...) })
 }
 
-// ReuseForWrite renames a file and opens it for writing.
+// ReuseForWrite renames a file and opens the file for writing.
 func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return d.create(to, func() (vfs.File, error) {
 		if err := d.Notes.remove(from); err != nil {
@@ -181,7 +182,7 @@ func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (v
 	})
 }
 
-// OpenDir opens a directory, which can be synced.
+// OpenDir opens a directory, so that Pebble can sync it.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
 	file, err := d.FS.OpenDir(name)
 	if err == nil && d.isCopy(name) {
@@ -193,7 +194,7 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Link creates a second name of a file.
+// Link creates a second name of a file (a hard link).
 func (d *disk) Link(from, to string) error {
 	if d.isCopy(to) {
 		return d.FS.Link(from, to)
@@ -217,7 +218,7 @@ func (d *disk) MkdirAll(dir string, mode os.FileMode) error {
 	return d.write(dir, func() error { return d.FS.MkdirAll(dir, mode) })
 }
 
-// Remove removes a file. An error while removing does no harm.
+// Remove removes a file. An error of Remove does no harm.
 func (d *disk) Remove(name string) error {
 	if d.isCopy(name) {
 		return d.FS.Remove(name)
@@ -232,7 +233,7 @@ func (d *disk) Remove(name string) error {
 	return err
 }
 
-// RemoveAll removes a directory with its content. An error while removing does no harm.
+// RemoveAll removes a directory with all files in it. An error of RemoveAll does no harm.
 func (d *disk) RemoveAll(name string) error {
 	if d.isCopy(name) {
 		return d.FS.RemoveAll(name)
@@ -241,15 +242,15 @@ func (d *disk) RemoveAll(name string) error {
 	return err
 }
 
-// Lock returns a lock without effect. The store holds the directory's lock itself, because a broken database would
-// release it too early.
+// Lock returns a lock without effect. The store itself holds the lock of the directory, because a broken database would
+// release the lock too early.
 func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. It is on the same file system, so
-// that hard links work and tables need no second space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. The folder is on the same file
+// system as the database, so that hard links work and tables take no second space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
@@ -260,8 +261,8 @@ func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a copy whose Sync does nothing. A copy is not needed after a crash, and Pebble
-// panics when the folder cannot be synced.
+// copyDir is the folder of a backup copy. Its Sync does nothing. Nobody needs a copy after a crash, but Pebble would
+// panic if the folder could not be synced.
 type copyDir struct{ vfs.File }
 
 // Sync does nothing.

@@ -14,7 +14,7 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 	return f.written(p, func() (err error) { n, err = f.File.Write(p); return err }, &n)
 }
 
-// WriteAt writes p at an offset.
+// WriteAt writes p to the file at an offset.
 func (f *diskFile) WriteAt(p []byte, offset int64) (n int, err error) {
 	return f.written(p, func() (err error) { n, err = f.File.WriteAt(p, offset); return err }, &n)
 }
@@ -32,13 +32,13 @@ func (f *diskFile) Sync() error { return f.disk.write(f.name, f.File.Sync) }
 // SyncData makes the file's content durable.
 func (f *diskFile) SyncData() error { return f.disk.write(f.name, f.File.SyncData) }
 
-// SyncTo starts to make the file's content up to length durable.
+// SyncTo starts to make the file's content durable, up to the given length.
 func (f *diskFile) SyncTo(length int64) (full bool, err error) {
 	err = f.disk.write(f.name, func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err
 }
 
-// Preallocate reserves disk space. An error does no harm.
+// Preallocate reserves disk space for the file. An error of Preallocate does no harm.
 func (f *diskFile) Preallocate(offset, length int64) error {
 	_, err := f.disk.change(func() error { return f.File.Preallocate(offset, length) })
 	return err

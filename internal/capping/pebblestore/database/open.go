@@ -9,10 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Open opens the database in a directory, and creates a missing directory. Open returns an error when
-// another process has the database open, when the format is unknown, when the disk is full, and when ctx
-// ends. When Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it
-// opens a database.
+// Open opens the database in a directory. If the directory does not exist, Open creates it. Open returns an error if
+// another process has the database open, the format is unknown, the disk is full, or ctx ends. If Open returns because
+// ctx has ended, the process should exit, because Pebble cannot be stopped while it opens a database.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	return open(ctx, config.withDefaults())
 }
@@ -56,8 +55,8 @@ func newDB(config Config) *DB {
 	return d
 }
 
-// openWithin opens the database until ctx ends or the disk refuses a write. Pebble would retry a refused
-// write without end. openWithin releases the lock when it fails.
+// openWithin opens the database. It stops waiting when ctx ends or when the disk refuses a write. After a refused
+// write, Pebble would retry without end. If openWithin returns an error, it has released the lock of the directory.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()
@@ -103,15 +102,15 @@ func (d *DB) openDatabase(config Config) (err error) {
 	return nil
 }
 
-// The timeouts of Close: for calls and the database, and for calls when the store is out of service.
+// The time limits of Close: closeTimeout normally, and brokenTimeout if the store is out of service.
 const (
 	closeTimeout  = 30 * time.Second
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for calls whose caller has stopped waiting, and closes the database. Close waits half a
-// minute, or two seconds when the store is out of service. After that time it stops without closing Pebble
-// and freezes the files, which loses nothing that was answered.
+// Close waits for calls whose caller has stopped waiting, and closes the database. Close waits up to half a minute, or
+// up to two seconds if the store is out of service. After that time, Close does not close Pebble but freezes the files,
+// which loses nothing that the store has answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {
@@ -143,7 +142,7 @@ func (d *DB) Close() error {
 	return errors.Join(err, d.unlockDirectory())
 }
 
-// unlockDirectory releases the directory's lock when no more change in the directory is possible.
+// unlockDirectory releases the lock of the directory when this process can no longer change the directory.
 func (d *DB) unlockDirectory() error {
 	frozen := make(chan struct{})
 	go func() {

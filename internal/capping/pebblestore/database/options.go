@@ -9,15 +9,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// options returns Pebble options for small random reads and writes. Blocks are small. Whole-key bloom
-// filters exist on all levels except the large bottom level, where they would displace everything else from
+// options returns Pebble options for small reads and writes at random keys. The blocks of tables are small. All levels
+// have whole-key Bloom filters, except the large bottom level, where the filters would displace everything else from
 // the block cache. Compression is off, because tokens are random bytes.
 func (d *DB) options(config Config) *pebble.Options {
 	logger := pebbleLogger{d}
 	options := &pebble.Options{
 		FS: d.disk, Logger: logger,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
-		CacheSize:                   config.CacheBytes + memTables*memTableSize, // with the write buffers
+		CacheSize:                   config.CacheBytes + memTables*memTableSize, // includes the write buffers
 		MemTableSize:                memTableSize,
 		MemTableStopWritesThreshold: memTables,
 		L0StopWritesThreshold:       40,
@@ -50,7 +50,7 @@ const (
 	memTableSize = 64 << 20
 )
 
-// pebbleLogger passes Pebble's log messages to the store's log.
+// pebbleLogger passes Pebble's log messages to the log of the store.
 type pebbleLogger struct{ db *DB }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
@@ -61,9 +61,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.db.config.Logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine
-// either, because the caller may hold mutexes. Fatalf takes the store out of service and blocks; callers of
-// the store get an error.
+// Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine either, because
+// the calling code of Pebble may hold mutexes. Fatalf takes the store out of service and blocks. Callers of the store
+// get an error.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// outage says why a store is out of service, and whether Pebble may still be called.
+// outage says why the store is out of service, and whether the store may still call Pebble.
 type outage struct {
 	fault      atomic.Pointer[error] // why nothing can be written
-	down       chan struct{}         // closed when there is a fault
-	isolated   chan struct{}         // closed when Pebble must not be called any more
+	down       chan struct{}         // closed when the store goes out of service
+	isolated   chan struct{}         // closed when the store must not call Pebble any more
 	isIsolated atomic.Bool
 	flush      atomic.Pointer[string] // the error of the last attempt to flush a write buffer
 	spoken     minuteLimit
@@ -22,7 +22,7 @@ func newOutage() outage {
 	return outage{down: make(chan struct{}), isolated: make(chan struct{})}
 }
 
-// Broken returns why nothing can be written, or nil for a working store.
+// Broken returns an error that says why nothing can be written, or nil if the store works.
 func (d *DB) Broken() error {
 	if fault := d.fault.Load(); fault != nil {
 		return *fault
@@ -34,7 +34,8 @@ func (d *DB) Broken() error {
 // not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service like takeDown. It calls the function also before waiting calls get their error.
+// fail takes the store out of service, like takeDown. fail calls the function also before waiting calls get their
+// error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
@@ -59,9 +60,9 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue runs work and returns a panic as an error. After a panic in Pebble or in this program the state is
-// unknown. The store is then out of service and the stack is in the log. The process continues, because a
-// retried call would otherwise end it again. The context is used only for the log.
+// Rescue runs work, and returns a panic in work as an error. After a panic in Pebble or in capper, the state of the
+// database is unknown. Rescue therefore takes the store out of service, and logs the stack. The process continues,
+// because a retry of the same call would otherwise end the process again. Rescue uses the context only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -77,7 +78,7 @@ func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// reportBackground logs an error of Pebble's background work, which Pebble retries.
+// reportBackground logs an error of Pebble's background work. Pebble retries the work.
 func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {
@@ -90,8 +91,8 @@ func (d *DB) reportBackground(err error) {
 	}
 }
 
-// emptyBuffer is Pebble's error for the flush of an empty write buffer, for example after a start without
-// writes since the last start.
+// emptyBuffer is the error with which Pebble flushes an empty write buffer, for example after a start without writes
+// since the last start.
 const emptyBuffer = "pebble: empty table"
 
 // noteFlush records the result of the last attempt to flush a write buffer.
@@ -104,7 +105,7 @@ func (d *DB) noteFlush(err error) {
 	d.flush.Store(&text)
 }
 
-// minuteLimit allows one log line a minute.
+// minuteLimit allows one log line each minute.
 type minuteLimit struct {
 	last    atomic.Int64 // Unix time in seconds
 	skipped atomic.Int64
