@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// defaultClockBound is how far the clock may be ahead of the known time. A machine that slept for less time
-	// continues without a restart.
+	// defaultClockBound is the largest accepted lead of the clock over the known time. If a machine slept for less than
+	// this time, the store continues without a restart.
 	defaultClockBound = 24 * time.Hour
-	// longestRest is the longest plausible pause of a store, longer than any window. After a longer pause Open
-	// doubts the clock.
+	// longestRest is the longest plausible time during which a store was not used. It is longer than any window of a
+	// limit. After a longer time, Open returns an error, because the clock may be wrong.
 	longestRest = 400 * 24 * time.Hour
 )
 
-// clockGuard detects a clock that is far ahead. The guard compares the clock with a known time plus the time that has
-// passed since then on the monotonic clock. The known time is the file system's time at the opening of the store, or
-// the time of the last mark if that is later.
+// clockGuard detects a clock that is far ahead of the real time. The guard compares the clock with a known time, plus
+// the time that the monotonic clock has counted since then. The known time is the file system's time when the store was
+// opened, or the time of the last mark if that is later.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
-	opened time.Time // by the process's own clock
+	opened time.Time // time of the opening by the process's own clock
 }
 
 func (g *clockGuard) check(now capping.Instant) error {
@@ -37,13 +37,14 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now returns the clock's time as an Instant, or an error when the clock must not stamp entries.
+// Now returns the clock's time as an Instant. It returns an error if the clock is wrong, so that its time must not get
+// into logs.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// Time returns the clock's time, or an error when the clock must not stamp entries.
+// Time returns the clock's time. It returns an error if the clock is wrong, so that its time must not get into logs.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err
@@ -63,7 +64,7 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	return at, now, nil
 }
 
-// checkRest compares the clock with the time of the last mark when the store starts.
+// checkRest compares the clock with the time of the last mark, when the store starts.
 func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {

@@ -17,18 +17,17 @@ import (
 	"capper/internal/capping"
 )
 
-// damage lists logs that cannot be read: single invalid logs, and damaged blocks of tables. Each read of a
-// damaged block costs Pebble tens of milliseconds, so the database reads a block only until the affected
-// users are known.
+// damage lists the logs that cannot be read: single invalid logs, and damaged blocks of tables. Each read of a damaged
+// block takes Pebble tens of milliseconds, so the database reads a block only until the affected users are known.
 type damage struct {
 	mu     sync.Mutex
-	users  map[capping.UserID]error // a few users whose values are not valid logs
-	pacers map[string]error         // a few unreadable logs of pacers, by key
+	users  map[capping.UserID]error // some users whose values are not valid logs
+	pacers map[string]error         // some unreadable logs of pacers, by key
 	mended sync.Map                 // of capping.UserID: users whose log was written after the damage
-	blocks atomic.Pointer[[]block]  // sorted by user, without overlaps
+	blocks atomic.Pointer[[]block]  // damaged blocks, sorted by user, without overlaps
 
-	changes    atomic.Pointer[string] // why the changes to sets on the disk cannot be read; nil: they can
-	unfiltered atomic.Bool            // a filter of a table is damaged, so logs are read without filters
+	changes    atomic.Pointer[string] // why live changes to sets on the disk cannot be read; nil: they can be read
+	unfiltered atomic.Bool            // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
 // block is a range of users whose logs may be in an unreadable part of a table.
@@ -39,7 +38,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add notes that the user's log cannot be read, and reports whether this is new.
+// add notes that the user's log cannot be read, and reports whether this was not known before.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +76,7 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// put adds a block to the list. The caller holds d.mu.
+// put adds a damaged block to the list, and combines it with blocks that it overlaps. The caller of put holds d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
 	if known := d.blocks.Load(); known != nil {
@@ -94,14 +93,14 @@ func (d *damage) put(b block) {
 	d.blocks.Store(&blocks)
 }
 
-// Damage holds the known amounts of damage in a database.
+// Damage says how much damage in a database is known.
 type Damage struct {
-	Blocks     int  // damaged blocks of logs
-	Logs       int  // unreadable logs outside those blocks, including logs of pacers
-	Unfiltered bool // a filter of a table is damaged, so logs are read without filters
+	Blocks     int  // number of damaged blocks of logs
+	Logs       int  // number of unreadable logs outside damaged blocks, including logs of pacers
+	Unfiltered bool // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
-// Damage returns the damage that is known now.
+// Damage returns the damage of the database that is known now.
 func (d *DB) Damage() Damage {
 	damage := Damage{Unfiltered: d.damaged.unfiltered.Load()}
 	if blocks := d.damaged.blocks.Load(); blocks != nil {
@@ -113,7 +112,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// err returns the error for the status, or nil without damage.
+// err returns an error about the known damage for the status, or nil if no damage is known.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -138,15 +137,15 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether the user's log was written after its block was damaged. Such a log is found above
-// the block, without a read of the block.
+// isMended reports whether the user's log was written after its block was damaged. Pebble finds such a log in a newer
+// level, without a read of the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
 }
 
-// mend notes in the batch that the user's log must be read from above its damaged block. A removed log is written as an
-// empty value, because a deletion would not keep Pebble from reading the damaged block.
+// mend notes in the batch that the user's log is readable again, although its old block is damaged. If the log is
+// removed, mend writes an empty value. A deletion would not keep Pebble from reading the damaged block.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -160,7 +159,7 @@ func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	}
 }
 
-// loadMended loads the users whose logs were mended before this start.
+// loadMended loads the users whose logs were written after damage and before this start.
 func (d *DB) loadMended() error {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{keyMended}, UpperBound: []byte{keyMended + 1}})
 	if err != nil {
@@ -175,7 +174,7 @@ func (d *DB) loadMended() error {
 	return it.Error()
 }
 
-// NoteUnreadable counts that the user's log could not be read, and logs this once.
+// NoteUnreadable counts that the user's log could not be read, and logs this once for each user.
 func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
@@ -188,7 +187,7 @@ func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error)
 // NoteErased removes the user from the list of unreadable logs.
 func (d *DB) NoteErased(user capping.UserID) { d.damaged.remove(user) }
 
-// NotePacerUnreadable counts that the pacer's log at the key could not be read, and logs this once.
+// NotePacerUnreadable counts that the pacer's log at the key could not be read, and logs this once for each key.
 func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.CountError("log")
 	d.damaged.mu.Lock()
@@ -210,7 +209,8 @@ func (d *DB) NoteForgotten(prefix string) {
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// NoteChangesDamaged records that changes to sets on the disk cannot be read; nil means that they can be read again.
+// NoteChangesDamaged records that live changes to sets on the disk cannot be read. A nil error means that they can be
+// read again.
 func (d *DB) NoteChangesDamaged(err error) {
 	if err == nil {
 		d.damaged.changes.Store(nil)
@@ -221,14 +221,14 @@ func (d *DB) NoteChangesDamaged(err error) {
 	d.damaged.changes.Store(&why)
 }
 
-// acceptName is the name of the file in the directory with which an operator accepts the loss of unreadable changes
-// to sets.
+// acceptName is the name of a file in the store's directory. With this file, an operator accepts the loss of unreadable
+// live changes to sets.
 const acceptName = "ACCEPT-LOST-CHANGES"
 
-// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable changes to sets.
+// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes to sets.
 func (d *DB) AcceptFile() string { return d.config.FS.PathJoin(d.config.Path, acceptName) }
 
-// AcceptsLostChanges reports whether the operator accepts the loss of unreadable changes to sets.
+// AcceptsLostChanges reports whether an operator has accepted the loss of unreadable live changes to sets.
 func (d *DB) AcceptsLostChanges() (bool, error) {
 	_, err := d.config.FS.Stat(d.AcceptFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -237,5 +237,5 @@ func (d *DB) AcceptsLostChanges() (bool, error) {
 	return err == nil, err
 }
 
-// AcceptedLostChanges removes the operator's file, so that a later loss is not accepted automatically.
+// AcceptedLostChanges removes the operator's file, so that the file does not accept a later loss too.
 func (d *DB) AcceptedLostChanges() error { return d.config.FS.Remove(d.AcceptFile()) }

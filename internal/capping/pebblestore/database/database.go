@@ -14,23 +14,23 @@ import (
 	"capper/internal/capping"
 )
 
-// Config holds the settings of a database. Only Path is required.
+// Config holds the settings of a database. Only the field Path is required.
 type Config struct {
 	Path   string           // the directory, for one process at a time; the file PATH.id lies beside it
 	Clock  func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: no log
-	// ClockBound is how far the clock may be ahead of the file system's time at the start plus the time since
-	// then. Zero means 24 hours.
+	// ClockBound is the largest accepted lead of the clock. The comparison time is the file system's time at the start,
+	// plus the time since then. A zero ClockBound means 24 hours.
 	ClockBound time.Duration
-	// MustExist makes Open return an error when there is no store, instead of creating an empty one.
+	// MustExist makes Open return an error if the store does not exist. Otherwise Open creates an empty store.
 	MustExist bool
-	// CountError is called with the kind of each error; nil: errors are not counted.
+	// CountError is called with the kind of each error. If CountError is nil, errors are not counted.
 	CountError func(kind string)
-	// CacheBytes bounds the memory for database blocks. Write buffers need at most 192 MiB more.
+	// CacheBytes limits the memory for cached database blocks. Write buffers take at most 192 MiB more.
 	CacheBytes int64
-	// FS is the file system of the directory; nil: the disk.
+	// FS is the file system of the directory. If FS is nil, the disk is used.
 	FS vfs.FS
-	// IDs says which ids the users have. Open rejects a store with other ids.
+	// IDs says which ids the users have. If a store has another kind of ids, Open returns an error.
 	IDs IDs
 }
 
@@ -66,9 +66,9 @@ type DB struct {
 	written atomic.Int64  // number of commits
 	synced  atomic.Int64  // number of commits that are known to be durable
 	damaged damage
-	wide    bool                    // users are images, which take more bytes in keys
+	wide    bool                    // users are 64-bit images, which take more bytes in keys
 	upgrade atomic.Pointer[upgrade] // nil: no upgrade is in progress
-	changes atomic.Bool             // the store has the format changesFormat
+	changes atomic.Bool             // the store has the format changesFormat, or users are images
 	outage
 
 	guard       clockGuard
@@ -79,15 +79,15 @@ type DB struct {
 	watch       watch
 	copying     atomic.Bool    // a backup is in progress
 	copied      atomic.Bool    // a backup was made since the last mark
-	restored    *restored      // the last restored backup; nil: none
-	running     sync.WaitGroup // calls in progress, including those whose caller has stopped waiting
+	restored    *restored      // the last backup that was restored; nil: none
+	running     sync.WaitGroup // calls in progress, including calls whose caller has stopped waiting
 }
 
-// maxCalls is the largest number of writing calls in progress, and of reading calls in progress. Further
-// calls wait, so that a stalled disk does not collect an unbounded number of calls.
+// maxCalls is the largest number of writing calls in progress, and also of reading calls in progress. More calls wait,
+// so that a stalled disk does not collect an unbounded number of calls.
 const maxCalls = 256
 
-// load checks the format and loads the persistent state of the database.
+// load checks the format of the database, and loads its identity and its other stored data.
 func (d *DB) load(config Config) error {
 	d.loadRestored()
 	version, err := d.checkFormat()
@@ -108,10 +108,10 @@ func (d *DB) Created() bool { return d.created }
 
 const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
-// Health returns the state of the database from memory, without a disk access. The state is "down" when the
-// disk has refused a write or the clock cannot be right. The state is "degraded" when write buffers cannot
-// be written to tables or damaged logs are known, and "ok" otherwise. NeedsRestart is true only for a store
-// that is out of service, because a wrong clock can be corrected.
+// Health returns the state of the database from memory, without access to the disk. The state is "down" if the disk has
+// refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
+// tables or if damaged logs are known. Otherwise the state is "ok". NeedsRestart is true only if the store is out of
+// service. A wrong clock needs no restart, because an operator can correct it.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {

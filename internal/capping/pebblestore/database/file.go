@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// replaceFile writes a whole file durably, or leaves the old file unchanged.
+// replaceFile replaces a whole file durably, or leaves the old file unchanged.
 func replaceFile(fs vfs.FS, name string, content []byte) error {
 	temporary := name + ".new"
 	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
@@ -47,12 +47,12 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 // ProbeSize is the number of bytes that a store must be able to write when it opens.
 const ProbeSize = 4 << 20
 
-// probe writes a file and removes it again, because Pebble does not report a full disk while it opens a
-// database. probe returns the file's time, which comes from the file system.
+// probe writes a file and removes the file again, because Pebble does not report a full disk while it opens a database.
+// probe returns the modification time of the file, which comes from the file system.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)
-	_, _ = rand.Read(content) // random bytes that no file system can compress; Read never fails
+	_, _ = rand.Read(content) // random bytes, which no file system can compress; Read never fails
 	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = file.Write(content)
@@ -71,7 +71,7 @@ func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	return at, nil
 }
 
-// fileTime returns the time at which the file system says that a file was written.
+// fileTime returns the modification time of a file, which comes from the file system.
 func fileTime(fs vfs.FS, name string) (time.Time, error) {
 	info, err := fs.Stat(name)
 	if err != nil {

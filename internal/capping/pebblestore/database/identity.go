@@ -18,13 +18,13 @@ import (
 	"capper/internal/capping"
 )
 
-// identity is the content of the file PATH.id beside the directory. The file remains if the directory is emptied,
-// replaced by an older copy, or not mounted. The database holds the same values, which are never older than the values
-// in the file.
+// identity is the content of the file PATH.id, which lies beside the store's directory. The file PATH.id remains if the
+// directory is emptied, replaced by an older copy, or not mounted. The database has the same values, which are never
+// older than the values in the file PATH.id.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
-	At   time.Time `json:"at"`            // the time of the mark
+	At   time.Time `json:"at"`            // the time at which the mark was set
 	IDs  *IDs      `json:"ids,omitempty"` // nil: dense ids
 }
 
@@ -35,7 +35,7 @@ var (
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// readIdentityFile returns the identity in the file beside the directory, or nil without a file.
+// readIdentityFile returns the identity in the file beside the directory, or nil if there is no such file.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := readFile(c.FS, name)
@@ -56,8 +56,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 	return found, nil
 }
 
-// hasDatabase reports whether the directory contains a database. hasDatabase returns an error for database
-// files without the marker file.
+// hasDatabase reports whether the directory contains a database. hasDatabase returns an error if the directory has
+// database files but no marker file.
 func (c Config) hasDatabase() (bool, error) {
 	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func (c Config) hasDatabase() (bool, error) {
 	return false, err
 }
 
-// checkCreation returns an error when Open must not create an empty store in the directory.
+// checkCreation returns an error if Open must not create an empty store in the directory.
 func (c Config) checkCreation() error {
 	known, err := c.readIdentityFile()
 	switch {
@@ -99,8 +99,8 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// identify checks that the database is the expected one with all its data. identify gives an identity to a
-// database that has none.
+// identify checks that the database is the expected one, and that it has all its data. If a database has no identity
+// yet, identify gives it one.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
 	if err != nil {
@@ -138,7 +138,7 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// storedIdentity returns the identity in the database.
+// storedIdentity returns the identity that is stored in the database.
 func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
@@ -163,15 +163,15 @@ func (d *DB) Identity() (id string, mark uint64) {
 	return d.identity.ID, d.identity.Mark
 }
 
-// Mark sets the next mark, first in the database and then in the file. When the file cannot be written, the
-// status shows the reason and the store continues.
+// Mark sets the next mark, first in the database and then in the file beside the directory. If the file cannot be
+// written, the status shows the reason and the store continues.
 func (d *DB) Mark() error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.mark()
 }
 
-// mark sets the next mark. The caller holds d.marking.
+// mark sets the next mark in the database and in the file. The caller of mark holds d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
@@ -201,23 +201,23 @@ func (d *DB) mark() error {
 	return nil
 }
 
-// watch is the state of Watch between calls. Only the goroutine that calls Watch uses it.
+// watch is what Watch remembers between its calls. Only the goroutine that calls Watch uses these fields.
 type watch struct {
 	markedAt time.Time
 	seen     int64 // the value of written at the last call
 }
 
-// markInterval is the time between two marks of a store that is written to continuously.
+// markInterval is the time between two marks while writes continue without a pause.
 const markInterval = time.Minute
 
-// Watch checks that the store's files still exist, and sets a mark when one is due. A mark is due after a
-// minute of writes, when writes have stopped, and after a copy was made, so that a restored copy is
-// recognized as older. One goroutine calls Watch about once a second.
+// Watch checks that the store's files still exist, and sets a mark if a mark is due. A mark is due after a minute of
+// writes, when writes have stopped, and after a copy was made. With the mark after a copy, the store recognizes a
+// restored copy as older. One goroutine calls Watch about once a second.
 //
 // The mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged record
-// for the torn end of the log, unless a later block says that the log was synced beyond the record. The last synced
-// record has no later block. If a mark follows that record, the next start notices the missing mark and refuses to
-// open. Otherwise it would silently lose these sends.
+// for the unfinished end of the write-ahead log, unless a later block says that the log was synced beyond the record.
+// After the last synced record there is no later block. If a mark follows that record, the next start notices the
+// missing mark, and Open returns an error. Without the mark, the start would lose these sends without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -234,8 +234,8 @@ func (d *DB) Watch(now time.Time) error {
 	return d.Mark()
 }
 
-// Look reports whether the directory contains a database, and whether the file beside it contains an
-// identity. Look opens nothing.
+// Look reports whether the directory contains a database, and whether the file beside the directory contains an
+// identity. Look does not open the database.
 func Look(path string) (data, known bool, err error) {
 	c := Config{Path: path, FS: vfs.Default}
 	if data, err = c.hasDatabase(); err != nil {
@@ -245,8 +245,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// known returns the id and mark of the store in the file beside the directory. The zero value means that
-// there is no such file.
+// known returns the id and the mark of the store, as the file beside the directory has them. If there is no such file,
+// known returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -255,8 +255,8 @@ func known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
-// KnownIDs returns the ids of the users of a store according to the file beside its directory. Without such a file they
-// are dense.
+// KnownIDs returns the kind of a store's user ids, as the file beside the directory has it. If there is no such file,
+// KnownIDs returns the zero IDs, which means dense ids.
 func KnownIDs(path string) (IDs, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -273,8 +273,8 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// adopt records that the restored files in the directory are the store at its mark. since is the time of the
-// restore. adopt is the last step of a restore.
+// adopt records that the restored files in the directory are the store at its mark. since is the time of the restore.
+// adopt is the last step of a restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
@@ -291,10 +291,10 @@ func adopt(store Copy, since time.Time) error {
 	return replaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
 }
 
-// Restored returns the last backup from which the database was restored, or nil.
+// Restored returns a description of the last backup from which the database was restored, or nil.
 func (d *DB) Restored() *restored { return d.restored }
 
-// loadRestored loads the note of a restored backup. loadRestored ignores an unreadable note.
+// loadRestored loads the description of a restored backup. loadRestored ignores a description that cannot be read.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

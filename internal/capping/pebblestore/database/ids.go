@@ -5,18 +5,18 @@ import (
 	"regexp"
 )
 
-// IDs says which ids the users of a store have. The zero value means dense ids. Users of all other kinds are 64-bit
-// images.
+// IDs says which ids the users of a store have. The zero IDs means dense ids. With any other kind of ids, users are
+// 64-bit images of their ids.
 type IDs struct {
 	Kind string `json:"kind"` // name of the kind, such as "uuid"; "" and "dense": dense ids
-	// Check is a text for the kind and for the key that makes images from ids, so that a store rejects another key. It
-	// is required for all kinds but dense, and "" for dense.
+	// Check is a word that changes with the kind and with the key that makes images from ids, so that a store rejects
+	// another key. Check is required for every kind except dense, and must be "" for dense ids.
 	Check string `json:"check"`
 }
 
 const denseKind = "dense"
 
-// String returns the ids for errors.
+// String returns a description of the ids for error texts.
 func (i IDs) String() string {
 	if i == (IDs{}) {
 		return denseKind
@@ -24,11 +24,11 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// word is the form of a kind and of a check in the format marker.
+// word matches a valid kind or check for the format marker.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// checked returns the ids with the zero value for dense ids, and an error for a kind or a check that the format marker
-// cannot hold.
+// checked returns the zero IDs for dense ids. It returns an error if the format marker cannot hold the kind or the
+// check.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
@@ -42,7 +42,7 @@ func (i IDs) checked() (IDs, error) {
 	return i, nil
 }
 
-// Pointer returns nil for dense ids, so that the stored form has no field for them.
+// Pointer returns nil for dense ids, so that the JSON form has no field for them.
 func (i IDs) Pointer() *IDs {
 	if i == (IDs{}) {
 		return nil
@@ -50,7 +50,7 @@ func (i IDs) Pointer() *IDs {
 	return &i
 }
 
-// value returns the ids in a stored form.
+// value returns the IDs that Pointer has turned into a pointer.
 func (i *IDs) value() IDs {
 	if i == nil {
 		return IDs{}
@@ -58,11 +58,11 @@ func (i *IDs) value() IDs {
 	return *i
 }
 
-// IDs returns the ids of the store's users.
+// IDs returns the kind of the users' ids in the store.
 func (d *DB) IDs() IDs { return d.config.IDs }
 
-// checkKnownIDs returns an error when the file beside the directory names other ids. The format marker in the database
-// is authoritative, but Pebble must open and write its files before the marker can be read.
+// checkKnownIDs returns an error if the file beside the directory names another kind or key of ids. Only the format
+// marker in the database is reliable, but Pebble must open and write its files before the marker can be read.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The first byte of a key is the kind of its value. Pebble orders keys bytewise, so logs are in the order of
+// The first byte of a key is the kind of the key's value. Pebble sorts keys by their bytes, so logs are in the order of
 // user ids.
 const (
 	KeyMeta    = 0 // + name; + 0xFF …, see messagekeys.go of the store
@@ -17,23 +17,23 @@ const (
 	KeyMessage = 2 // + token (6): a message without a namespace
 	KeyNamed   = 3 // + token (6): a message with a namespace
 	KeyEnd     = 4 // the end of the keys that the sweep checks
-	keyMended  = 4 // + user (4 or 8): the log was written since its block was damaged
+	keyMended  = 4 // + user (4 or 8): the log was written after its block was damaged
 	KeyRequest = 5 // + request (16), see request.go of the store
 	KeyPacer   = 6 // + log of a pacer, see pacerkeys.go of the store; no keys may follow these
 	PacerEnd   = 7
 )
 
-// Users take 4 bytes of a key in a database of dense ids, and 8 bytes in one of images. The functions of this file are
-// the only ones that know the width.
+// A user takes 4 bytes of a key in a database of dense ids, and 8 bytes in a database of images. Only the functions in
+// this file depend on this number of bytes.
 const (
 	denseWidth = 4
 	imageWidth = 8
 )
 
-// mostLogKey is the length of the longest key of a log in bytes.
+// mostLogKey is the largest length in bytes of the key of a log.
 const mostLogKey = 1 + imageWidth
 
-// width returns the number of bytes of a user in a key.
+// width returns the number of bytes that a user takes in a key.
 func (d *DB) width() int {
 	if d.wide {
 		return imageWidth
@@ -41,10 +41,10 @@ func (d *DB) width() int {
 	return denseWidth
 }
 
-// logKeySize returns the length of a log's key in bytes.
+// logKeySize returns the length in bytes of the key of a log.
 func (d *DB) logKeySize() int { return 1 + d.width() }
 
-// userKey appends the key of the user's value to dst. The first byte of the key is kind.
+// userKey appends the key of the user's value to dst. The first byte of this key is kind.
 func (d *DB) userKey(dst []byte, kind byte, user capping.UserID) []byte {
 	dst = append(dst, kind)
 	if d.wide {
@@ -58,12 +58,13 @@ func (d *DB) LogKey(user capping.UserID) []byte {
 	return d.userKey(make([]byte, 0, mostLogKey), KeyLog, user)
 }
 
-// UserOf returns the user in the key of a log. ok is false for a key of another length.
+// UserOf returns the user to whom the key of a log belongs. ok is false if the key has another length.
 func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
 }
 
-// firstUser returns the first user whose key is not before the given key of a log, which may be shorter.
+// firstUser returns the first user whose log key is not before the given key. The given key may be shorter than a log
+// key.
 func (d *DB) firstUser(key []byte) capping.UserID {
 	var bytes [imageWidth]byte
 	copy(bytes[:], key[1:])
@@ -74,7 +75,7 @@ func (d *DB) firstUser(key []byte) capping.UserID {
 	return capping.UserID(user)
 }
 
-// lastUser returns the largest user that a key can hold.
+// lastUser returns the largest user id that a key can hold.
 func (d *DB) lastUser() capping.UserID {
 	if d.wide {
 		return math.MaxUint64
@@ -82,7 +83,8 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error if a key cannot hold one of the users. The key would otherwise be that of another user.
+// CheckUsers returns an error if a key cannot hold one of the user ids. Without this check, the key could belong to
+// another user.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {
@@ -96,8 +98,7 @@ func (d *DB) CheckUsers(users ...capping.UserID) error {
 // MarkerKey is the key of the format marker.
 var MarkerKey = []byte("\x00format")
 
-// After returns the first key after all keys that begin with the prefix. The prefix must contain a byte
-// below 0xFF.
+// After returns the first key that sorts after all keys with the prefix. The prefix must contain a byte below 0xFF.
 func After(prefix []byte) []byte {
 	end := slices.Clone(prefix)
 	for i := len(end) - 1; ; i-- {

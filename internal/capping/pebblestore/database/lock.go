@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lock creates the directory and takes its lock. The operating system releases the lock when the process
-// ends in any way.
+// lock creates the directory and takes the directory's lock. The operating system releases the lock when the process
+// ends, however it ends.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {
 		return nil, errors.New("path: must not be empty")
@@ -28,8 +28,8 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// explainLock returns a clear error for a lock that another process holds. Systems use two error numbers for this. If
-// this process lacks the right to open the file, the error is returned unchanged.
+// explainLock returns a clear error if another process holds the lock. Operating systems use two different error
+// numbers for this case. If this process may not open the lock file, explainLock returns the error unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
@@ -43,7 +43,7 @@ func explainLock(err error) error {
 }
 
 // Holder returns the id of the process that holds the directory's lock, or 0. Holder does not take the lock, so that a
-// service can start at the same time. Holder cannot detect a lock of its own process.
+// service can start at the same time. Holder cannot detect a lock that its own process holds.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// Manifest is the table of contents of an archive.
+// Manifest is the table of contents of a backup archive.
 type Manifest struct {
 	Kind    string    `json:"kind"`    // always the constant kind
-	Version int       `json:"version"` // of the archive's layout; 1 for dense ids, which older programs read
+	Version int       `json:"version"` // version of the archive's layout; 1 for dense ids, which older programs read
 	Store   string    `json:"store"`   // the store's id
 	Mark    uint64    `json:"mark"`    // the newest mark in the database
 	At      time.Time `json:"at"`      // everything answered until then is in the archive
-	Program string    `json:"program"` // the program that wrote the archive
-	// Channels maps the configured channels to their numbers in the logs. The map is nil in archives of versions
-	// that did not write it.
+	Program string    `json:"program"` // version of the program that wrote the archive
+	// Channels maps the configured channels to their numbers in the logs. In archives of older versions of capper,
+	// Channels is nil.
 	Channels map[string]uint8 `json:"channels,omitempty"`
-	IDs      *IDs             `json:"ids,omitempty"` // of the store's users; nil: dense ids
+	IDs      *IDs             `json:"ids,omitempty"` // kind of the users' ids; nil: dense ids
 	Files    []File           `json:"files"`
 }
 
-// File is one database file in an archive.
+// File describes one database file in an archive.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // in hex digits
 }
 
-// Size returns the total size of the files in bytes.
+// Size returns the total size in bytes of the files in the archive.
 func (m *Manifest) Size() (size int64) {
 	for _, file := range m.Files {
 		size += file.Size
@@ -43,10 +43,10 @@ const (
 	kind    = "capper embedded store"
 	version = 2 // the newest version that this program reads
 
-	denseVersion = 1 // the version of archives of stores for dense ids
+	denseVersion = 1 // the version of archives of stores with dense ids
 )
 
-// The names of the archive's other files.
+// The names of the archive's files that are not database files.
 const (
 	manifestName = "manifest.json"
 	sumName      = "SHA256"
@@ -86,11 +86,11 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether a file in an archive may have the name. The name must not lead out of the
+// isName reports whether a file in an archive may have the name. The name must not point to a file outside the
 // directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
 
-// leads reports whether the file is the marker file that makes a directory a database.
+// leads reports whether the file is the marker file, which makes a directory a database.
 func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

@@ -14,9 +14,10 @@ import (
 	"capper/internal/capping"
 )
 
-// The versions of the format that this program reads. logFormat is the version of a store whose logs this program has
-// rewritten, and of a new store. changesFormat differs from logFormat only in the changes to sets, which programs that
-// read only logFormat would ignore. After the first change to a set, such programs therefore refuse the store.
+// The versions of the format that this program reads. logFormat is the version of a new store, and of a store whose
+// logs this program has rewritten. changesFormat differs from logFormat only in live changes to sets, which programs
+// that know only logFormat would ignore. After the first live change to a set, such programs therefore do not open the
+// store.
 const (
 	oldestFormat  = 1
 	logFormat     = 2
@@ -24,16 +25,17 @@ const (
 	newestFormat  = changesFormat
 )
 
-// imageFormat is the version of a store for images. It is larger than the formats of stores for dense ids, so that
-// programs that know only dense ids refuse the store. A store for images has this format from its creation, with or
-// without changes to sets.
+// imageFormat is the version of a store whose users are 64-bit images. imageFormat is larger than the formats of stores
+// with dense ids, so that programs for dense ids do not open the store. A store for images has this format from its
+// creation, with or without live changes to sets.
 const imageFormat = 4
 
-// bucketSize is the number of users whose logs share a key. The number is part of the format marker;
+// bucketSize is the number of users whose logs share a key. bucketSize is part of the format marker.
 // docs/design/embedded.md says why it is 1.
 const bucketSize = 1
 
-// Marker returns the text at MarkerKey for a format version. Marker describes the layout of all other keys.
+// Marker returns the value of MarkerKey for a format version of stores with dense ids. This value describes the layout
+// of all other keys.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -41,7 +43,7 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// imageMarker returns the text at MarkerKey of a store for images.
+// imageMarker returns the value of MarkerKey in a store for images.
 func imageMarker(ids IDs) string {
 	return fmt.Sprintf("%s%d, ids %s, check %s, users of %d bytes, entries of %d bytes, epoch %d", markerStart,
 		imageFormat, ids.Kind, ids.Check, imageWidth, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -49,7 +51,8 @@ func imageMarker(ids IDs) string {
 
 var imageMarkerText = regexp.MustCompile(`, ids (\S+), check (\S+), `)
 
-// idsOf returns the ids that a marker names. ok is false for a marker that this program does not know.
+// idsOf returns the kind of ids that a format marker names. ok is false for a format marker that this program does not
+// know.
 func idsOf(marker string) (ids IDs, ok bool) {
 	switch version := versionOf(marker); {
 	case version == imageFormat:
@@ -62,7 +65,7 @@ func idsOf(marker string) (ids IDs, ok bool) {
 	}
 }
 
-// newMarker returns the marker of a new store, and its version.
+// newMarker returns the format marker of a new store, and its version.
 func (d *DB) newMarker() (marker string, version int) {
 	if d.wide {
 		return imageMarker(d.config.IDs), imageFormat
@@ -70,7 +73,8 @@ func (d *DB) newMarker() (marker string, version int) {
 	return Marker(logFormat), logFormat
 }
 
-// versionOf returns the version in a marker. versionOf returns 0 for a text that is not a marker of capper.
+// versionOf returns the version in a format marker. versionOf returns 0 for a text that is not a format marker of
+// capper.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {
@@ -82,8 +86,8 @@ func versionOf(marker string) (version int) {
 	return version
 }
 
-// checkFormat writes the marker into an empty database. checkFormat returns the version of any other
-// database, and an error for a format that this program cannot read.
+// checkFormat writes the format marker into an empty database. For any other database, checkFormat returns the version
+// of its format, or an error if this program cannot read the format.
 func (d *DB) checkFormat() (version int, err error) {
 	found, err := d.Lookup(MarkerKey)
 	if err != nil {
@@ -111,8 +115,8 @@ func (d *DB) checkFormat() (version int, err error) {
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
-// checkReadable returns an error unless a program for the formats oldest to newest can read the marked
-// store. Logs that an upgrade has not reached yet must be readable too.
+// checkReadable returns an error unless a program that reads the formats oldest to newest can read the store with this
+// marker. The program must also be able to read logs that an upgrade has not rewritten yet.
 func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
@@ -125,7 +129,7 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(logFormat)}
 }
 
-// markEmpty writes the marker into an empty database.
+// markEmpty writes the format marker into the database if the database is empty, and returns an error otherwise.
 func (d *DB) markEmpty(marker string) error {
 	it, err := d.NewIter(nil)
 	if err != nil {
@@ -141,29 +145,29 @@ func (d *DB) markEmpty(marker string) error {
 	return d.Set(MarkerKey, []byte(marker), pebble.Sync)
 }
 
-// HasChanges reports whether a change to a set was ever written to the store. It is always true for a store for images,
-// because its marker does not contain this fact.
+// HasChanges reports whether a live change to a set was ever written to the store. For a store for images, HasChanges
+// always returns true, because its format marker does not say this.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
-// MarkChanges adds the marker of a store with changes to sets to the batch, unless the store has it. The caller
-// commits the batch.
+// MarkChanges adds the format marker of a store with live changes to the batch, unless the store already has this
+// marker. The caller of MarkChanges commits the batch.
 func (d *DB) MarkChanges(batch *pebble.Batch) {
 	if !d.changes.Swap(true) {
 		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches
 	}
 }
 
-// upgrade is the progress of rewriting the logs into the newest format.
+// upgrade is the progress of rewriting all logs into the newest format.
 type upgrade struct {
 	From, To int
-	Next     []byte // logs at and behind this key may be in an older format
+	Next     []byte // logs at and after this key may be in an older format
 }
 
-// Upgrade returns the progress of the upgrade. Upgrade returns nil when all readable logs are in the newest
+// Upgrade returns the progress of the upgrade of the format. Upgrade returns nil if all readable logs are in the newest
 // format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey is the key of From (1) and Next while logs in an older format may exist.
+// upgradeKey is the key that stores From (1) and Next while logs in an older format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -179,8 +183,8 @@ func (d *DB) loadUpgrade() error {
 	return nil
 }
 
-// In one durable step, beginUpgrade writes the marker of the newest log format and starts the upgrade. After that,
-// older programs cannot open the store.
+// beginUpgrade writes the marker of the newest log format and starts the upgrade, in one durable step. After
+// beginUpgrade, older programs cannot open the store.
 func (d *DB) beginUpgrade(from int) error {
 	if from >= logFormat {
 		return nil
@@ -195,14 +199,14 @@ func (d *DB) beginUpgrade(from int) error {
 	return d.Sync(context.Background())
 }
 
-// warning returns the text for operators while the upgrade is in progress.
+// warning returns a text for operators while the upgrade is in progress.
 func (u *upgrade) warning() string {
 	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of user ids are done: versions of "+
 		"capper that support only format %d can no longer open the store",
 		u.From, u.To, u.percent(), u.From)
 }
 
-// percent returns how much of the range of user ids is done.
+// percent returns the percentage of the range of user ids whose logs are rewritten.
 func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)
@@ -210,7 +214,7 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded records that all logs before the key are in the newest format; nil means all logs. The record
+// NoteUpgraded records that all logs before the key are in the newest format. A nil key means all logs. This record
 // never becomes durable before earlier commits.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()

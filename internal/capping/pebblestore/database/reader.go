@@ -10,18 +10,19 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads the logs of some users. Reading in the order of user ids is fastest: neighbouring keys share
-// files and blocks, and each seek continues where the last one ended.
+// Reader reads the logs of some users. Reads in the order of user ids are fastest, because neighbouring keys share
+// files and blocks, and each seek continues where the last seek ended.
 type Reader struct {
 	db  *DB
-	it  *pebble.Iterator // sees the state of the database at the first read
+	it  *pebble.Iterator // reads the data that the database had at the first read
 	key [mostLogKey]byte
 }
 
-// NewReader returns a reader for one goroutine.
+// NewReader returns a Reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// Value returns the stored value of the user, or nil if there is none. The value is valid until the next call.
+// Value returns the stored value of the user, or nil if there is none. The returned value is valid until the next call
+// of Value.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
 		if !r.db.damaged.isMended(user) {
@@ -42,7 +43,7 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	return nil, err
 }
 
-// unlessEmpty returns the value, or nil for an empty value that stands for a removed log.
+// unlessEmpty returns the value, or nil for an empty value that replaces a removed log.
 func (r *Reader) unlessEmpty(user capping.UserID, value []byte) []byte {
 	if value != nil && len(value) == 0 && r.db.damaged.isMended(user) {
 		return nil
@@ -65,14 +66,14 @@ func (r *Reader) seek(user capping.UserID) ([]byte, error) {
 		}
 		return nil, r.it.Error()
 	}
-	// The prefix is the whole key, so that the bloom filters are used.
+	// The prefix is the whole key, so that Pebble uses the Bloom filters.
 	if r.it.SeekPrefixGE(key) {
 		return r.it.ValueAndErr()
 	}
 	return nil, r.it.Error()
 }
 
-// End ends the reader's view of the database.
+// End releases the reader's snapshot of the database.
 func (r *Reader) End() {
 	if r.it != nil {
 		_ = r.it.Close() // repeats an error that Value has returned
@@ -80,7 +81,7 @@ func (r *Reader) End() {
 	}
 }
 
-// Lookup returns a copy of the key's value, or nil for a missing key.
+// Lookup returns a copy of the key's value, or nil if the key does not exist.
 func (d *DB) Lookup(key []byte) ([]byte, error) {
 	value, closer, err := d.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -95,8 +96,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the key's value without the tables' filters. lookupUnfiltered is used when the
-// only damage may be in a filter.
+// lookupUnfiltered returns the key's value without the Bloom filters of tables. lookupUnfiltered is for keys whose
+// lookup failed, perhaps only because of a damaged filter.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

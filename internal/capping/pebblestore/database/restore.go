@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LossError is the error of a restore that would lose sends known to be recorded after the backup. An
-// operator must accept the loss.
+// LossError is the error of a restore that would lose sends which are known to be newer than the backup. An operator
+// must accept this loss.
 type LossError struct {
 	Dir      string
 	From, To time.Time // sends between these times are not in the backup
@@ -30,9 +30,9 @@ func (e *LossError) Error() string {
 		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
-// Restore restores an archive into a directory, which must be empty or missing. now is the time of the
-// restore. When Restore rejects the archive, nothing changes. An interrupted restore leaves no valid store,
-// and a start then reports this.
+// Restore restores a backup archive into a directory, which must be empty or missing. now is the time of the restore.
+// If Restore rejects the archive, Restore changes nothing. If a restore is interrupted, the directory has no valid
+// store, and a start of capper reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)
@@ -62,8 +62,8 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 	return m, errors.Join(err, lock.Close())
 }
 
-// checkStopped returns an error when a service has the directory open. On systems without this information,
-// taking the lock finds out.
+// checkStopped returns an error if a service has the directory open. On operating systems that do not report the holder
+// of a lock, the restore finds out when it takes the lock.
 func checkStopped(dir string) error {
 	if process, err := Holder(dir); err == nil && process > 0 {
 		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)
@@ -71,7 +71,7 @@ func checkStopped(dir string) error {
 	return nil
 }
 
-// checkLoss returns an error when sends after the backup are known, unless the operator accepts their loss.
+// checkLoss returns an error if sends after the backup are known, unless the operator accepts their loss.
 func checkLoss(m *Manifest, dir string, accept bool) error {
 	known, err := known(dir)
 	if err != nil {
@@ -84,8 +84,8 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is the only file that may be in a directory before a restore. lockFile shows whether a process
-// has the directory open.
+// lockFile is the only file that may be in a directory before a restore. lockFile shows whether a process has the
+// directory open.
 const lockFile = "LOCK"
 
 func checkEmpty(dir string) error {

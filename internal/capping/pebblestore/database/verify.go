@@ -10,26 +10,26 @@ import (
 	"io"
 )
 
-// ErrDamaged is the error of an archive that is truncated or changed.
+// ErrDamaged is the error for an archive that is truncated or changed.
 var ErrDamaged = errors.New("the backup is damaged or incomplete")
 
-// FormatError is the error of an intact archive in a format that this program cannot read.
+// FormatError is the error for an intact archive whose format this program cannot read.
 type FormatError struct{ reason error }
 
 func (e *FormatError) Error() string { return e.reason.Error() }
 func (e *FormatError) Unwrap() error { return e.reason }
 
-// checker receives the bytes of an archive in pieces of any size, and checks at the end whether the archive
-// is complete.
+// checker receives the bytes of an archive in pieces of any size. At the end it checks whether the archive is complete
+// and unchanged.
 type checker struct {
 	sum  hash.Hash
-	last []byte // the latest bytes, which may be the ending
+	last []byte // the latest bytes, which may be the checksum at the end
 }
 
 // NewChecker returns a checker that has received no bytes.
 func NewChecker() *checker { return &checker{sum: sha256.New()} }
 
-// Write takes the next bytes of the archive. Write never returns an error.
+// Write adds the next bytes of the archive to the checksum. Write never returns an error.
 func (c *checker) Write(p []byte) (int, error) {
 	c.last = append(c.last, p...)
 	if n := len(c.last) - endSize; n > 0 {
@@ -51,7 +51,7 @@ func (c *checker) Check() error {
 	return nil
 }
 
-// Verify reads the whole archive and returns an error unless it is complete and unchanged.
+// Verify reads the whole archive, and returns an error unless the archive is complete and unchanged.
 func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	check := NewChecker()
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
@@ -93,8 +93,7 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	return found, nil
 }
 
-// check returns an error unless the archive contains exactly the manifest's files and the archive's own
-// files.
+// check returns an error unless the archive contains exactly the files in the manifest and the archive's own files.
 func (m *Manifest) check(sizes map[string]int64) error {
 	delete(sizes, manifestName)
 	delete(sizes, sumName)
