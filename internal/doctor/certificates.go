@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// soon is the remaining lifetime below which a certificate causes a warning.
+// soon is the remaining validity of a certificate below which the doctor reports a warning.
 const soon = 14 * 24 * time.Hour
 
-// ownCertificate checks the certificates that the service presents to callers and to Redis.
+// ownCertificate checks the certificates that the service uses towards its callers and towards Redis.
 func ownCertificate(s *Subject) check {
 	return check{Name: "certificates.own", Look: func(_ context.Context, n *notes) {
 		server, client := s.Config.Server.TLS, s.Config.Store.Redis.TLS
@@ -40,7 +40,7 @@ func ownCertificate(s *Subject) check {
 	}}
 }
 
-// judgeCertificate reports how long a certificate remains valid.
+// judgeCertificate reports a certificate that has expired, is not yet valid, or will expire soon.
 func judgeCertificate(n *notes, of string, c *x509.Certificate, now time.Time) {
 	seen := fmt.Sprintf("certificate of %s, valid from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime),
 		c.NotAfter.UTC().Format(time.DateTime))
@@ -59,7 +59,7 @@ func judgeCertificate(n *notes, of string, c *x509.Certificate, now time.Time) {
 	}
 }
 
-// judgeNames reports a listener whose address matches no name in its certificate.
+// judgeNames reports a listener whose address is not among the names in its certificate.
 func judgeNames(n *notes, of string, c *x509.Certificate, addr string, names []string) {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {

@@ -9,15 +9,16 @@ import (
 	"capper/internal/segments"
 )
 
-// openSource opens the source of the segments for a check.
+// openSource opens the location of the segments for a check.
 func openSource(ctx context.Context, s *Subject) (objects.Location, error) {
 	return objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 }
 
-// signedWithin is the largest clock difference at which S3 accepts a signed request.
+// signedWithin is the largest clock difference with which S3 accepts a signed request.
 const signedWithin = 15 * time.Minute
 
-// tolerable is the clock difference to S3 that causes no warning. The clock of S3 reports only whole seconds.
+// tolerable is the largest clock difference to S3 for which the doctor reports no warning. S3 servers report their time
+// only in whole seconds.
 const tolerable = 5 * time.Second
 
 // s3Clock compares the clock of this machine with the clock of the S3 server.
@@ -39,7 +40,7 @@ func s3Clock(s *Subject) check {
 			n.Skip("", "%v", err)
 			return
 		}
-		// The server's date is a whole second, at some instant between request and answer.
+		// The date of the server is a whole second, at some time between the request and the response.
 		off := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2))
 		sure := 500*time.Millisecond + took/2
 		judgeS3Clock(n, at.Name(), off, sure)

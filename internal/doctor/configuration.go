@@ -15,7 +15,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// configuration reads the configuration file again and reports every fault as a finding.
+// configuration reads the configuration file again, and reports each error in the file as a finding.
 func configuration(s *Subject) check {
 	return check{Name: "configuration.file", Look: func(_ context.Context, n *notes) {
 		loaded, err := config.Load(s.File)
@@ -44,7 +44,7 @@ func configuration(s *Subject) check {
 	}}
 }
 
-// secrets checks who may read the files that hold secrets.
+// secrets checks which users of the machine can read the files that contain secrets.
 func secrets(s *Subject) check {
 	return check{Name: "configuration.secrets", Look: func(_ context.Context, n *notes) {
 		redis := &s.Config.Store.Redis
@@ -53,7 +53,7 @@ func secrets(s *Subject) check {
 			"store.redis.tls.key_file": redis.TLS.KeyFile,
 		}
 		if s.Config.Console && len(s.Config.Server.Access.Keys) > 0 {
-			files["the configuration"] = s.File // sessions of the console are sealed with the keys' sums
+			files["the configuration"] = s.File // the key hashes in this file are secrets of console sessions
 		}
 		named := 0
 		for _, what := range []string{"the configuration", "server.tls.key_file", "store.redis.password_file",
@@ -73,7 +73,7 @@ func secrets(s *Subject) check {
 	}}
 }
 
-// readableByAll is the mode bits that let every user of the machine read or write a file.
+// readableByAll contains the file mode bits that let every user of the machine read or write a file.
 const readableByAll fs.FileMode = 0o006
 
 func lookAtSecret(n *notes, what, file string) {
@@ -94,7 +94,7 @@ func lookAtSecret(n *notes, what, file string) {
 	}
 }
 
-// listeners checks for traffic that leaves this machine without encryption.
+// listeners reports listeners whose traffic leaves the machine without encryption.
 func listeners(s *Subject) check {
 	return check{Name: "configuration.listen", Look: func(_ context.Context, n *notes) {
 		server := &s.Config.Server
@@ -119,7 +119,7 @@ func listeners(s *Subject) check {
 	}}
 }
 
-// keys checks the rights of the API keys.
+// keys checks the scopes of the API keys.
 func keys(s *Subject) check {
 	return check{Name: "configuration.keys", Look: func(_ context.Context, n *notes) {
 		found := s.Config.Server.Access.Keys

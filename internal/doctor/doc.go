@@ -1,14 +1,15 @@
-// Package doctor checks everything that a service needs, on the machine where it runs or will run. It reports each
-// fault with the change to make and the reason.
+// Package doctor checks the environment of a service, on the machine where the service runs or will run. For each
+// problem, it reports the recommended change and the reason for the change.
 //
 //	Check ──► Findings      one Check inspects one part, within its time limit
 //	Run   ──► Report        all checks in parallel: a check that hangs or fails affects no other check
 //
-// The checks cover the configuration and its files, certificates, the source and the cache of the segments, the audit
-// location, the collector of traces, clocks, Redis, the embedded store, and the limits of the process. Each file
-// holds the checks of one part. A new check is a function that returns a check, and a line in List. A check of
-// something that start-up also verifies calls the code of start-up (packages app and config).
+// The checks cover the configuration and its files, certificates, the location and the cache of the segments, the
+// location of the audit, the collector of traces, clocks, Redis, the embedded store, and the limits of the process.
+// Each file contains the checks of one component. A new check is a function that returns a check, and needs a line in
+// List. If the start of the service makes a similar check, the doctor calls the same code (packages app and config).
 //
-// Checks do not disturb a running service. Checks open no store, take no lock and decide nothing. A check that writes
-// an object to test a right removes the object, and its finding names the object. No finding contains a secret.
+// The checks do not disturb a running service. The checks do not open a store, do not take a lock, and do not decide
+// about users. A check may write an object in order to test permissions. It then removes the object, and its finding
+// names the object. Findings never contain secrets.
 package doctor

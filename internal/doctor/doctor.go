@@ -12,8 +12,8 @@ import (
 // result is the result of one check.
 type result string
 
-// These are the results from best to worst. Skipped means that the state is unknown: the check was not possible, or
-// the configuration does not use the checked part.
+// These constants are the results of checks, from the best to the worst. Skipped means that the result is unknown: the
+// check was not possible, or the configuration does not use the component.
 const (
 	OK      result = "ok"
 	Skipped result = "skipped"
@@ -21,31 +21,31 @@ const (
 	Failed  result = "failed"
 )
 
-// Finding is one result of a check, with its explanation.
+// Finding is one result of a check, with an explanation.
 type Finding struct {
-	Check  string `json:"check"`        // name of the check for `--only`: segments, redis.nodes …
-	Of     string `json:"of,omitempty"` // which of several: a node, a file
+	Check  string `json:"check"`        // name of the check, such as segments.list or redis.nodes
+	Of     string `json:"of,omitempty"` // the component, if the check covers several: a node, a file
 	Result result `json:"result"`
-	Seen   string `json:"seen"`             // the state that the check found
-	Change string `json:"change,omitempty"` // the change to make; only for warnings and failures
-	Why    string `json:"why,omitempty"`    // the consequence without the change
+	Seen   string `json:"seen"`             // the observed state
+	Change string `json:"change,omitempty"` // recommended change; only for warnings and failures
+	Why    string `json:"why,omitempty"`    // consequence without the change
 }
 
-// check inspects one part of the environment, or several parts of one kind.
+// check inspects one component of the environment, or several components of the same kind.
 type check struct {
-	Name string // letters and dots, the room first
-	// Within is the longest time that the check may take; 0 means defaultTime. After it, the doctor abandons the
-	// check and reports it as failed.
+	Name string // letters and dots, beginning with the name of the group
+	// Within is the time limit of the check. The value 0 means defaultTime. After the time limit, the doctor abandons
+	// the check, and reports the check as failed.
 	Within time.Duration
-	// Look adds the findings. It is called once, in a goroutine of its own.
+	// Look performs the check and adds its findings. The doctor calls Look once, in a separate goroutine.
 	Look func(ctx context.Context, notes *notes)
 }
 
-// defaultTime is the time limit of a check that sets none.
+// defaultTime is the time limit of checks that set no time limit.
 const defaultTime = 15 * time.Second
 
-// notes collects the findings of one check. notes is safe for concurrent use. Findings that arrive after the check's
-// time limit are dropped.
+// notes collects the findings of one check. It is safe for concurrent use. After the time limit of the check, notes
+// ignores further findings.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -62,27 +62,28 @@ func (n *notes) add(f Finding) {
 	}
 }
 
-// OK adds the finding that a part is in order. of names the part if there are several, and is "" for a single part.
+// OK adds the finding that a component is in order. The argument of names the component, and is "" if the check covers
+// only one component.
 func (n *notes) OK(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: OK, Seen: fmt.Sprintf(format, args...)})
 }
 
-// Skip adds the finding that a part was not checked, with the reason.
+// Skip adds the finding that a component was not checked, with the reason.
 func (n *notes) Skip(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: Skipped, Seen: fmt.Sprintf(format, args...)})
 }
 
-// Warn adds a finding about a part that works but is dangerous or expensive.
+// Warn adds a finding about a component that works but is dangerous or expensive.
 func (n *notes) Warn(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Warning, Seen: seen, Change: change, Why: why})
 }
 
-// Fail adds a finding that keeps the service from starting or breaks a promise.
+// Fail adds a finding about a problem that prevents the start of the service or breaks one of its promises.
 func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take returns the findings; later findings are dropped.
+// take returns the findings so far. All later findings are ignored.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +97,8 @@ type Report struct {
 	Counts   map[result]int `json:"counts"`
 }
 
-// Run runs all checks in parallel, each with its time limit. Run returns when every check has ended or was abandoned.
+// Run runs all checks in parallel, each with its own time limit. Run returns when each check has finished or was
+// abandoned.
 func Run(ctx context.Context, checks []check) *Report {
 	found := make([][]Finding, len(checks))
 	var running sync.WaitGroup
@@ -111,8 +113,8 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// run runs one check and returns its findings. run abandons a check that does not return, for example on a hanging
-// file system.
+// run runs a check and returns its findings. It abandons a check that does not return, for example because a file
+// system does not respond.
 func (c *check) run(ctx context.Context) []Finding {
 	within := cmp.Or(c.Within, defaultTime)
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -136,5 +138,5 @@ func (c *check) run(ctx context.Context) []Finding {
 	return notes.take()
 }
 
-// grace is the time that a check has after its context has ended, to add its findings.
+// grace is the time after the end of its context in which a check can still add findings.
 const grace = time.Second

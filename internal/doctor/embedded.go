@@ -24,7 +24,7 @@ func embeddedChecks(s *Subject) []check {
 	}
 }
 
-// lookAtDirectory checks whether the embedded store could open. lookAtDirectory does not open the store.
+// lookAtDirectory checks whether the service could open the embedded store, without opening the store.
 func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	store := s.Config.Store.Embedded
 	mounts := s.proc("mountinfo")
@@ -71,7 +71,7 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	tryDirectory(n, store.Path, "the store cannot write, and the service does not start")
 }
 
-// lookAtStoreRoom compares the free disk space with the space that the given users need.
+// lookAtStoreRoom compares the free disk space with the disk space for the planned users.
 func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	path := s.Config.Store.Embedded.Path
 	if s.Users == 0 {
@@ -83,13 +83,13 @@ func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	judgeRoom(n, path, need, fmt.Sprintf("%d users with %g sends", s.Users, load.Sends))
 }
 
-// load returns the load for which the doctor computes the needed memory and disk.
+// load returns the load with which the doctor computes the required memory and disk space.
 func (s *Subject) load() sizing.Load {
 	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density, IDs: s.kind()}
 	return load.WithDefaults()
 }
 
-// kind returns the kind of the ids at the source of the segments, or "" if they are dense or not known.
+// kind returns the kind of the user ids in the segments. For dense ids, and if the kind is unknown, kind returns "".
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
@@ -104,8 +104,8 @@ func (s *Subject) kind() string {
 	return file.Kind.String()
 }
 
-// slowSync is the duration above which the doctor reports slow disk syncs, because a call to the service waits for a
-// sync. syncsMeasure is the number of syncs that are measured.
+// slowSync is the duration from which the doctor reports slow disk syncs, because each call to the service waits for a
+// sync. syncsMeasure is the number of syncs that the doctor measures.
 const (
 	slowSync     = 50 * time.Millisecond
 	syncsMeasure = 25
@@ -132,7 +132,7 @@ func (s *Subject) lookAtSync(ctx context.Context, n *notes) {
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// lookAtService asks the running service that has the store open for its status.
+// lookAtService requests the status of the service that has opened the embedded store.
 func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	path := s.Config.Store.Embedded.Path
 	holder, err := database.Holder(path)
@@ -148,13 +148,15 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	}
 }
 
-// isRejected reports whether a start would reject the directory because of its contents, or because it is empty.
+// isRejected reports whether the service would reject the directory at its start, because of the contents of the
+// directory or because it is empty.
 func (s *Subject) isRejected() bool {
 	data, known, err := database.Look(s.Config.Store.Embedded.Path)
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
-// missingText lists the sets for which a service waits. A service that starts or stops waits for none.
+// missingText lists the sets for which a service that is not ready waits. If no sets are missing, the service is
+// starting or stopping.
 func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
 		return ", so it is starting or stopping"

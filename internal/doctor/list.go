@@ -6,28 +6,31 @@ import (
 	"capper/internal/config"
 )
 
-// Subject is the service and the machine that the doctor checks.
+// Subject describes the service and the machine that the doctor checks.
 type Subject struct {
-	File   string         // the configuration file
-	Config *config.Config // the configuration; nil: it has faults
-	// Users and Sends are the planned number of users, and the number of sends to each user within the longest
-	// window. With 0 users the doctor computes no headroom.
+	File   string         // path of the configuration file
+	Config *config.Config // loaded configuration; nil: the file contains errors
+	// Users is the planned number of users, and Sends is the number of sends to each user within the longest window. If
+	// Users is 0, the doctor does not check whether memory and disk are sufficient for the planned users.
 	Users int64
 	Sends float64
-	// Density is the share of user ids that are in use; 0 means 1.
+	// Density is the fraction of the numbers from the lowest to the highest user id that are ids of users. The value 0
+	// means 1.
 	Density float64
-	// Publisher also checks the rights that segmentbuild needs at the source of the segments.
+	// Publisher says whether the doctor also checks the permissions that segmentbuild needs in the location of the
+	// segments.
 	Publisher bool
-	// MaxAge is the highest age of the live generation; 0 means a week.
+	// MaxAge is the maximum age of the live generation. The value 0 means a week.
 	MaxAge time.Duration
-	// Process is the id of the process whose limits are checked; 0 means this process.
+	// Process is the id of the process whose limits the doctor checks. The value 0 means the process of the doctor
+	// itself.
 	Process int
-	// Key is an API key for the status of a running service; "" means no key.
+	// Key is an API key for reading the status of a running service. The value "" means no key.
 	Key string
-	// Clock returns the time of this machine; nil means time.Now.
+	// Clock returns the time of this machine. Nil means time.Now.
 	Clock func() time.Time
-	// Proc and Cgroups are the directories with data about processes and their memory; "" means /proc and
-	// /sys/fs/cgroup.
+	// Proc and Cgroups are the directories with information about processes and control groups. The value "" means
+	// /proc and /sys/fs/cgroup.
 	Proc, Cgroups string
 }
 
@@ -38,8 +41,8 @@ func (s *Subject) now() time.Time {
 	return s.Clock()
 }
 
-// List returns all checks for the subject. If the configuration has faults, it returns only the checks of the
-// configuration.
+// List returns all checks for the subject. If the configuration file contains errors, List returns only the check of
+// the file.
 func List(s *Subject) []check {
 	checks := []check{configuration(s)}
 	if s.Config == nil {

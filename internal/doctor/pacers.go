@@ -9,11 +9,11 @@ import (
 	"capper/internal/pacing"
 )
 
-// permitsOfShard is the number of permits a second that one shard grants if each call asks for one permit. The source
-// is docs/benchmarks.md, Pacing against others.
+// permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one permit.
+// The number is from docs/benchmarks.md, Pacing against others.
 const permitsOfShard = 50_000
 
-// pacers checks the load that all pacers together put on the one shard that holds them.
+// pacers checks the total load of all pacers, because one Redis master holds all pacers.
 func pacers(s *Subject) check {
 	return check{Name: "pacers", Look: func(_ context.Context, n *notes) {
 		all := s.Config.Pacers.Pacers
@@ -37,7 +37,7 @@ func pacers(s *Subject) check {
 	}}
 }
 
-// sustained returns the permits a second that a pacer grants over a long time.
+// sustained returns the number of permits per second that a pacer can grant over a long time.
 func sustained(p *pacing.Pacer) float64 {
 	least := math.Inf(1)
 	for _, l := range p.Limits {

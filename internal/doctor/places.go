@@ -17,7 +17,7 @@ import (
 	"capper/internal/segments"
 )
 
-// lookAtCache checks the directory of the segments' cache.
+// lookAtCache checks the cache directory of the segments.
 func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	dir := s.Config.Segments.Refresher.CacheDir
 	if dir == "" {
@@ -33,15 +33,15 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	if at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3); err == nil {
 		if m, err := segments.ReadLiveManifest(ctx, at); err == nil {
 			for _, entry := range m.Entries() {
-				need += 2 * entry.SizeBytes // the next one is written beside it
+				need += 2 * entry.SizeBytes // the next generation is written before the old one is removed
 			}
 		}
 	}
 	judgeRoom(n, dir, need, "two generations")
 }
 
-// tryDirectory writes a file into a directory and removes the file. If the directory does not exist, it uses the
-// nearest existing parent directory. tryDirectory reports whether that worked.
+// tryDirectory writes a test file to a directory, and removes the file. It reports whether this succeeded. If the
+// directory does not exist, tryDirectory uses the nearest parent directory that exists.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
@@ -71,7 +71,8 @@ func tryDirectory(n *notes, dir, why string) bool {
 	return true
 }
 
-// nearest returns the directory, or its nearest parent that exists.
+// nearest returns the directory. If the directory does not exist, nearest returns the nearest parent directory that
+// exists.
 func nearest(dir string) string {
 	for {
 		if about, err := os.Stat(dir); err == nil && about.IsDir() || filepath.Dir(dir) == dir {
@@ -81,10 +82,10 @@ func nearest(dir string) string {
 	}
 }
 
-// leastRoom is the least free disk space for any directory that the service writes to.
+// leastRoom is the minimum free disk space in bytes for each directory to which the service writes.
 const leastRoom = 256 << 20
 
-// judgeRoom compares the free disk space below a directory with the needed space.
+// judgeRoom compares the free disk space for a directory with the required disk space.
 func judgeRoom(n *notes, dir string, need int64, what string) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(nearest(dir), &fs); err != nil {
@@ -106,7 +107,7 @@ func judgeRoom(n *notes, dir string, need int64, what string) {
 	}
 }
 
-// auditPlace checks the location of the audit and the spool directory.
+// auditPlace checks the location of the audit, and the spool directory.
 func auditPlace(s *Subject) check {
 	return check{Name: "audit", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		a := s.Config.Audit
@@ -134,7 +135,7 @@ func auditPlace(s *Subject) check {
 	}}
 }
 
-// tryAudit writes, lists and removes an object at the location of the audit.
+// tryAudit writes, lists and removes a test object in the location of the audit.
 func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	key := fmt.Sprintf("doctor-%d.json", s.now().UnixNano())
 	if err := at.Overwrite(ctx, key, []byte("{}\n")); err != nil {
@@ -154,18 +155,19 @@ func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
 }
 
-// judgeAuditIDs compares the ids of the records with the key of the segments' location. Dense ids get no finding.
+// judgeAuditIDs compares the kind and key of the user ids in the audit with those in the location of the segments. For
+// dense ids, judgeAuditIDs adds no finding.
 func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source) {
 	const name, starts = "ids", "the service does not start"
 	want, err := s.auditIDs(ctx)
 	if err != nil {
-		return // the checks of the segments report the error
+		return // the checks of the segments report this error
 	}
 	have, err := archive.ReadIDs(ctx, at)
 	if err == nil && have.Dense() && !want.Dense() {
 		var policies []objects.Object
 		if policies, err = at.List(ctx, audit.PoliciesPrefix); err == nil && len(policies) == 0 {
-			have = want // a location without records takes the ids of its first service
+			have = want // a location without records accepts all kinds of ids
 		}
 	}
 	if err == nil {
@@ -173,7 +175,7 @@ func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source
 	}
 	var unreachable *objects.StorageError
 	switch {
-	case errors.As(err, &unreachable): // the check of the location reports the error
+	case errors.As(err, &unreachable): // another check reports this error
 	case err != nil:
 		n.Fail(name, err.Error(), "correct audit.to or segments.source, or move the records away", starts)
 	case !want.Dense():
@@ -181,7 +183,7 @@ func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source
 	}
 }
 
-// auditIDs returns the ids that the service would record.
+// auditIDs returns the kind and key of the user ids with which the service would record decisions.
 func (s *Subject) auditIDs(ctx context.Context) (audit.IDs, error) {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -194,7 +196,7 @@ func (s *Subject) auditIDs(ctx context.Context) (audit.IDs, error) {
 	return audit.IDsOf(f.Scheme()), nil
 }
 
-// reachOr returns advice for an error of S3: the missing rights, or how to reach the server.
+// reachOr returns advice for an error of S3: the missing permissions, or how to reach the S3 server.
 func reachOr(err error, rights string) string {
 	switch {
 	case err == nil || objects.IsDenied(err):
@@ -210,8 +212,8 @@ func reachOr(err error, rights string) string {
 var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
-// fileSystem returns the type of a directory's file system, from the table of mounts. fileSystem returns "" if the
-// type is unknown.
+// fileSystem returns the type of the file system that contains a directory, according to the table of mounts. If the
+// type is unknown, fileSystem returns "".
 func fileSystem(mounts, dir string) (kind string) {
 	at, err := filepath.EvalSymlinks(nearest(dir))
 	if err != nil {
@@ -234,7 +236,8 @@ func fileSystem(mounts, dir string) (kind string) {
 
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
-// syncTimes measures how long small writes beside a path take to become durable, and returns the sorted durations.
+// syncTimes writes small blocks to a test file in the same directory as path. It returns the sorted durations until
+// each block was durable on the disk.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {
@@ -259,7 +262,7 @@ func syncTimes(ctx context.Context, path string, times int) (took []time.Duratio
 	return took, f.Name(), nil
 }
 
-// bytesText formats a size for people.
+// bytesText formats a number of bytes for people.
 func bytesText(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	value, unit := float64(n), 0

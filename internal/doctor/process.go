@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// proc returns a file about the checked process, or "" if the file does not exist.
+// proc returns the content of a file about the checked process in /proc. If reading the file fails, proc returns "".
 func (s *Subject) proc(name string) string {
 	process := "self"
 	if s.Process > 0 {
@@ -26,7 +26,7 @@ func (s *Subject) proc(name string) string {
 	return string(text)
 }
 
-// noProcess reports whether the checked process does not exist, on a system that lists processes.
+// noProcess reports whether the checked process does not exist. On a system without /proc, noProcess returns false.
 func (s *Subject) noProcess() bool {
 	dir := cmp.Or(s.Proc, "/proc")
 	if _, err := os.Stat(filepath.Join(dir, "self")); s.Process == 0 || err != nil {
@@ -36,7 +36,7 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// absent replaces all checks of the process if the process does not exist.
+// absent is the check that replaces all checks of the process, if the process does not exist.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
@@ -65,17 +65,17 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is the number of open files besides connections of callers: the embedded store's tables and
-// connections to Redis.
+// besideConnections is the number of open files in addition to connections of callers. These are files of the embedded
+// store and connections to Redis.
 const besideConnections = 1500
 
-// openFiles compares the connections that the configuration allows with the limit of open files.
+// openFiles compares the maximum number of connections in the configuration with the limit on open files.
 func openFiles(s *Subject) check {
 	return check{Name: "process.files", Look: func(_ context.Context, n *notes) {
 		allowed := int64(-1)
 		for line := range strings.Lines(s.proc("limits")) {
 			if rest, ok := strings.CutPrefix(line, "Max open files"); ok && len(strings.Fields(rest)) >= 2 {
-				hard := strings.Fields(rest)[1] // Go raises the soft one to it
+				hard := strings.Fields(rest)[1] // the hard limit, to which Go raises the soft limit
 				if hard == "unlimited" {
 					n.OK("", "no limit on open files")
 					return
@@ -106,7 +106,7 @@ func openFiles(s *Subject) check {
 	}}
 }
 
-// memory compares the most memory that the service takes (docs/operating.md) with the memory that it may use.
+// memory compares the maximum memory of the service (docs/operating.md) with the memory that the process may use.
 func memory(s *Subject) check {
 	return check{Name: "process.memory", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		need, parts := s.memoryNeed(ctx)
@@ -129,7 +129,7 @@ func memory(s *Subject) check {
 	}}
 }
 
-// judgeGoLimit checks whether the Go garbage collector knows the memory limit of the group.
+// judgeGoLimit compares GOMEMLIMIT, the limit of Go's garbage collector, with the memory that the process may use.
 func (s *Subject) judgeGoLimit(n *notes, allowed int64, from string) {
 	given := s.variable("GOMEMLIMIT")
 	advice := fmt.Sprintf("GOMEMLIMIT=%dMiB", allowed*9/10>>20)
@@ -148,7 +148,7 @@ func (s *Subject) judgeGoLimit(n *notes, allowed int64, from string) {
 	}
 }
 
-// parseGoBytes parses a number of bytes in the form of Go's environment variables.
+// parseGoBytes parses a number of bytes in the syntax of Go's environment variables.
 func parseGoBytes(text string) int64 {
 	for shift, unit := range map[uint]string{40: "TiB", 30: "GiB", 20: "MiB", 10: "KiB"} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
@@ -160,7 +160,7 @@ func parseGoBytes(text string) int64 {
 	return n
 }
 
-// memoryNeed returns the most memory that the service takes, in bytes, and an explanation of that number.
+// memoryNeed returns the maximum memory of the service in bytes, and an explanation of this number.
 func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 	bytes := int64(0)
 	if at, err := openSource(ctx, s); err == nil {
@@ -178,8 +178,8 @@ func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 
 const machineMemory = "this machine"
 
-// memoryAllowed returns the lowest memory limit among the process's groups, or else the memory of the machine.
-// memoryAllowed returns 0 if both are unknown.
+// memoryAllowed returns the lowest memory limit among the control groups of the process. Without such a limit,
+// memoryAllowed returns the memory of the machine, or 0 if it is unknown.
 func (s *Subject) memoryAllowed() (least int64, from string) {
 	for line := range strings.Lines(s.total()) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
@@ -219,7 +219,7 @@ func (s *Subject) total() string {
 	return string(text)
 }
 
-// processors checks whether Go uses more processors than the process has.
+// processors reports a GOMAXPROCS that is larger than the number of processors.
 func processors(s *Subject) check {
 	return check{Name: "process.processors", Look: func(_ context.Context, n *notes) {
 		given := s.variable("GOMAXPROCS")
@@ -233,7 +233,7 @@ func processors(s *Subject) check {
 	}}
 }
 
-// serviceMemory computes the formula of docs/operating.md, Memory.
+// serviceMemory computes the maximum memory of the service by the formula in docs/operating.md, Memory.
 func serviceMemory(cfg *config.Config, segmentBytes int64) (int64, string) {
 	b := cfg.Server.Bounds
 	bounds, users := 2*(b.InFlightBytes+b.AnswerBytes), 64*int64(b.InFlightUsers)

@@ -14,10 +14,10 @@ import (
 	"capper/internal/capping/redisstore"
 )
 
-// surveyTime is the time limit for the questions to all Redis servers together.
+// surveyTime is the time limit for the requests to all Redis servers together.
 const surveyTime = 25 * time.Second
 
-// servers shares one survey of the Redis servers among all checks of Redis.
+// servers shares the results of one survey of the Redis servers among all checks of Redis.
 type servers struct {
 	*Subject
 	options redisstore.Config
@@ -50,8 +50,8 @@ func redisChecks(s *Subject) []check {
 	return checks
 }
 
-// survey asks the servers once. If that fails, only the first check reports the error. The check of certificates also
-// covers servers that do not answer.
+// survey collects data from all Redis servers once, and returns it to each check. If the survey fails, only the first
+// check reports the error. The check of certificates also covers Redis servers that do not respond.
 func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstore.Report {
 	first := check == "redis.reach"
 	s.once.Do(func() {
@@ -74,7 +74,7 @@ func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstor
 	return s.report
 }
 
-// kind returns a word for the type of a node, to stand before the node's address.
+// kind returns a text with the role and the address of a Redis node, such as "master 10.0.0.1:6379".
 func kind(n *redisstore.Node) string {
 	if n.Master == "" {
 		return "master " + n.Addr
@@ -82,7 +82,7 @@ func kind(n *redisstore.Node) string {
 	return "replica " + n.Addr
 }
 
-// answering returns the nodes that answered. With mastersOnly it returns only masters.
+// answering returns the Redis nodes that responded. If mastersOnly is true, answering returns only masters.
 func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node) {
 	for _, n := range r.Nodes {
 		if n.Facts != nil && (!mastersOnly || n.Master == "") {
@@ -92,7 +92,7 @@ func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node
 	return nodes
 }
 
-// far is the round-trip time at which a check warns, because calls become noticeably slower.
+// far is the round-trip time to Redis from which the doctor reports a warning, because calls become noticeably slower.
 const far = 20 * time.Millisecond
 
 func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
@@ -122,7 +122,7 @@ func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
 	}
 }
 
-// advice returns advice for a connection error.
+// advice returns advice for an error of connecting to Redis.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
 		return "the password is read from $" + app.RedisPassword + " or store.redis.password_file, and the user name " +
@@ -160,13 +160,14 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 	}
 }
 
-// isOfRole reports whether a warning concerns the one Redis command that the store can do without. A missing right
-// causes that warning.
+// isOfRole reports whether a warning is about the Redis command ROLE, the only command that the store does not require.
+// The reason for such a warning is a missing permission.
 func isOfRole(warning string) bool {
 	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
 }
 
-// isCopying reports whether the node's append-only file is off only while the node copies its master's data.
+// isCopying reports whether the append-only file of a node is only temporarily off, while the node copies the data of
+// its master.
 func isCopying(node *redisstore.Node) bool {
 	switch f := node.Facts; {
 	case node.Master == "" || node.Settings["appendonly"] == "no":
@@ -178,7 +179,7 @@ func isCopying(node *redisstore.Node) bool {
 	}
 }
 
-// judgeSettings reports the settings of Redis that start-up rejects or warns about.
+// judgeSettings reports the Redis settings that the service rejects at its start or warns about.
 func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
@@ -193,7 +194,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 		}
 		for _, warning := range node.Warnings {
 			if isOfRole(warning) {
-				continue // redis.rights reports the error
+				continue // the check redis.rights reports this error
 			}
 			seen, change := split(node, warning)
 			n.Warn(kind(node), seen, change, "the service logs the same warning at its start")
@@ -204,7 +205,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	}
 }
 
-// split separates a start-up message into the observation and the advice.
+// split splits a message of the service's start into the observation and the advice.
 func split(node *redisstore.Node, text string) (seen, change string) {
 	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
 	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 &&
@@ -240,7 +241,7 @@ func (s *servers) judgeStore(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeClocks compares the clocks of the servers with the clock of this machine.
+// judgeClocks compares the clock of each Redis server with the clock of this machine.
 func (s *servers) judgeClocks(n *notes, r *redisstore.Report) {
 	skew := s.options.ClockSkew
 	for _, node := range answering(r, false) {
@@ -280,7 +281,7 @@ func judgeClock(n *notes, of string, off, sure, skew time.Duration) {
 	}
 }
 
-// judgeCertificates reports faults in each node's certificate chain.
+// judgeCertificates reports errors in the certificate chain of each Redis server.
 func (s *servers) judgeCertificates(n *notes, r *redisstore.Report) {
 	if s.options.TLS == nil {
 		if s.Config.Store.Redis.TLS.Enabled || !onlyHere(s.options.Addrs) {

@@ -16,21 +16,22 @@ import (
 	"capper/internal/server/gate"
 )
 
-// isExpiry reports whether a certificate chain is rejected only because of its dates. The dates get a finding of
-// their own.
+// isExpiry reports whether a certificate chain is rejected only because a certificate has expired or is not yet valid.
+// Another finding reports such dates.
 func isExpiry(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-// onlyHere reports whether all addresses belong to this machine.
+// onlyHere reports whether all addresses are loopback addresses.
 func onlyHere(addrs []string) bool {
 	return !slices.ContainsFunc(addrs, func(addr string) bool { return !gate.IsLoopback(addr) })
 }
 
 const allSlots = 16384
 
-// The time after which a cluster treats a node as failed should lie between these bounds.
+// These constants are the recommended range for cluster-node-timeout, after which a Redis Cluster treats a node as
+// failed.
 const (
 	shortestNodeTimeout = time.Second
 	longestNodeTimeout  = 15 * time.Second
@@ -75,7 +76,7 @@ func (s *servers) judgeCluster(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeSlots reports why a cluster does not serve every slot, and which users that affects.
+// judgeSlots reports why a Redis Cluster does not serve every slot, and which users are affected.
 func judgeSlots(n *notes, r *redisstore.Report) {
 	seen := fmt.Sprintf("cluster_state is %s, and %d of %d slots have a working master", r.State, r.Covered, allSlots)
 	change := "start the missing masters, or run redis-cli --cluster fix ADDRESS"
@@ -129,7 +130,7 @@ func (s *servers) judgeVersions(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeReplicas checks the number of replicas of each shard.
+// judgeReplicas checks the number of replicas of each Redis master.
 func (s *servers) judgeReplicas(n *notes, r *redisstore.Report) {
 	acks := s.options.ReplicaAcks
 	for _, master := range answering(r, true) {
@@ -180,7 +181,7 @@ func (s *servers) judgeCopies(n *notes, master *redisstore.Node, working, all in
 	}
 }
 
-// judgeSpread reports copies of the same shard on one machine, as far as addresses show it.
+// judgeSpread reports several copies of the same data on one machine, as far as the addresses show this.
 func (s *servers) judgeSpread(n *notes, r *redisstore.Report) {
 	hosts, masters, count := map[string]bool{}, map[string]int{}, 0
 	for _, node := range r.Nodes {

@@ -11,10 +11,10 @@ import (
 	"capper/internal/sizing"
 )
 
-// nearlyFull is the share of maxmemory above which a check warns about a master.
+// nearlyFull is the fraction of maxmemory from which the doctor reports a warning about a Redis master.
 const nearlyFull = 0.8
 
-// judgeMemory compares each master's memory with its limit and with the needs of the planned users.
+// judgeMemory compares the used memory of each Redis master with its limit, and with the memory for the planned users.
 func (s *servers) judgeMemory(n *notes, r *redisstore.Report) {
 	masters := answering(r, true)
 	serving := 0
@@ -77,7 +77,7 @@ func (s *servers) judgeMaster(n *notes, master *redisstore.Node, masters int) {
 	seen := fmt.Sprintf("server uses %s of %s (%s), %.1f %%", bytesText(used), bytesText(bound), what, 100*share)
 	const change = "add memory, or add masters (redis-cli --cluster reshard)"
 	switch {
-	case most > 0 && used >= most: // at exactly maxmemory one more write goes, and the next does not
+	case most > 0 && used >= most: // at exactly maxmemory, Redis accepts one more write
 		n.Fail(kind(master), seen, change, "a full server rejects every send: its users are unavailable")
 	case most > 0 && share > nearlyFull:
 		n.Warn(kind(master), seen, change, "a full server rejects every send: its users would be unavailable")
@@ -87,7 +87,7 @@ func (s *servers) judgeMaster(n *notes, master *redisstore.Node, masters int) {
 	s.judgeHeadroom(n, master, bound, masters)
 }
 
-// judgeHeadroom compares the memory that a master may use with the memory that the planned users need there.
+// judgeHeadroom compares the memory that a Redis master may use with the memory for its share of the planned users.
 func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, masters int) {
 	if s.Users == 0 {
 		return
@@ -110,8 +110,8 @@ func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, 
 	}
 }
 
-// leastBacklog is the smallest replication backlog, in bytes, that lets a replica catch up after a short
-// interruption.
+// leastBacklog is the minimum size in bytes of the replication backlog. With this size, a replica can catch up after a
+// short interruption.
 const leastBacklog = 64 << 20
 
 // judgeReplication checks whether a replica can catch up after an interruption.
@@ -143,8 +143,8 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeOutputLimit checks the output limit for replicas, in a text such as "normal 0 0 0 slave 268435456 67108864 60
-// …".
+// judgeOutputLimit checks the output buffer limit for replicas. The setting is a text such as "normal 0 0 0 slave
+// 268435456 67108864 60 …".
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {
@@ -163,15 +163,15 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 	}
 }
 
-// orMany returns a limit, or a very large number for 0, which means no limit.
+// orMany returns the limit. For 0, which means no limit, orMany returns a very large number.
 func orMany(bound int64) int64 {
 	return cmp.Or(bound, 1<<62)
 }
 
-// longFork is the duration of a fork at which a check warns, because calls are delayed.
+// longFork is the duration of a fork from which the doctor reports a warning, because a fork delays calls.
 const longFork = 500 * time.Millisecond
 
-// judgePersistence reports failed writes of snapshots and append-only files.
+// judgePersistence reports Redis servers that failed to write a snapshot or the append-only file.
 func (s *servers) judgePersistence(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		f, bad := node.Facts, false

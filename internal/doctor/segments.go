@@ -16,10 +16,10 @@ import (
 	"capper/internal/segments"
 )
 
-// readTime is the time limit for reading a whole generation.
+// readTime is the time limit for reading a whole segments generation.
 const readTime = 2 * time.Minute
 
-// lookTime is the time limit for one request to a location.
+// lookTime is the time limit for one request to a location of segments or of the audit.
 const lookTime = 20 * time.Second
 
 func segmentsChecks(s *Subject) []check {
@@ -34,7 +34,7 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source opens the source of the segments. source returns nil after it has added a finding about an error.
+// source opens the location of the segments. After an error, source adds a finding and returns nil.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 
 const needsRead = "the service needs s3:GetObject on the prefix"
 
-// lookAtGeneration reads the whole live generation, as the service does.
+// lookAtGeneration reads the whole live generation in the same way as the service.
 func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -87,8 +87,8 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 	s.judgeLosses(ctx, n, at, m)
 }
 
-// judgeIDs compares the kind of the ids with the key of the location and with the configuration. A location of dense
-// ids without the key ids in the configuration gets no finding.
+// judgeIDs compares the kind of the user ids in the segments with the key of the location and with the configuration.
+// If the ids are dense and the configuration does not contain the key ids, judgeIDs adds no finding.
 func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	const name, starts = "ids", "the service does not start"
 	kind := ids.Dense.String()
@@ -134,7 +134,7 @@ func (s *Subject) judgeAge(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeSets compares the sets that the configuration names with the published sets.
+// judgeSets compares the sets in the configuration with the published sets.
 func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	var sets, names, missing []string
 	for i := range m.Sets {
@@ -170,8 +170,8 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeLosses compares the published generation with the cached one, as a start does. Without a cached generation, it
-// compares with the previous one at the source.
+// judgeLosses compares the published generation with the cached generation, in the same way as the start of a service.
+// Without a cached generation, judgeLosses compares with the previous generation in the location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",
@@ -215,7 +215,7 @@ func (s *Subject) lookAtList(ctx context.Context, n *notes) {
 	n.OK(at.Name(), "lists %d manifests", len(list))
 }
 
-// tryPublisher checks the rights for a publish with an object of its own.
+// tryPublisher checks the permissions for publishing segments with a test object.
 func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -225,7 +225,7 @@ func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 		"s3:DeleteObject")
 }
 
-// tryWriting writes, replaces and removes an object, and reports the object's name.
+// tryWriting writes, replaces and removes a test object, and reports the name of the object.
 func tryWriting(ctx context.Context, n *notes, at objects.Location, rights string) {
 	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
 	_, _, err := at.ReadTagged(ctx, objects.ProbeKey, "")
@@ -250,7 +250,7 @@ func tryWriting(ctx context.Context, n *notes, at objects.Location, rights strin
 	remove(ctx, n, at, key, probed)
 }
 
-// remove removes the test object, whatever the result of the check.
+// remove removes the test object, regardless of the result of the check.
 func remove(ctx context.Context, n *notes, at objects.Location, key string, probed bool) {
 	written := []string{key}
 	if !probed {

@@ -7,7 +7,7 @@ import (
 	"capper/internal/trace"
 )
 
-// tracing checks whether the collector accepts spans. The check sends no spans.
+// tracing checks whether the collector accepts spans. The check does not send spans.
 func tracing(s *Subject) check {
 	return check{Name: "tracing", Look: func(ctx context.Context, n *notes) {
 		cfg := s.Config.Tracing
