@@ -1,18 +1,20 @@
-// Package live keeps the changes that calls make to sets between two builds. It knows neither stores nor calls.
+// Package live keeps the changes that API calls make to sets of users between two builds of the sets. It does not
+// depend on stores or HTTP calls.
 //
 // # Rules
 //
-// A live change adds a user to a set, removes the user, or forgets the user's earlier changes. The change with the
-// latest instant wins; at equal instants an addition wins. Changes can therefore be
-// applied in any order and repeatedly with the same result.
+// A live change adds a user to a set, removes a user from a set, or cancels the earlier live changes of a user in a
+// set. Of several live changes, the change with the latest time wins. At equal times, an addition wins. Therefore the
+// changes can be applied in any order and repeatedly, with the same result.
 //
-// A set of a generation has an as-of instant: the build contains the changes up to that instant. A later change
-// takes precedence over the build. An earlier change has no effect, because the build is newer. An addition
-// counts for one minute (Margin) longer, because the clocks of the build and of the service may differ, and
-// a wrong suppression is better than a message to somebody who objected.
+// Each set of a generation has an as-of time: the build of the set contains all changes up to this time. A live change
+// after the as-of time overrides the build. A live change before the as-of time has no effect, because the build is
+// newer. An addition overrides builds whose as-of time is up to one minute (Margin) later, because the clocks of the
+// build and of the service may differ. A wrong suppression is better than a message to a person who objected.
 //
-// When every generation in use contains a change, the store removes it and records the instant (Lists.Freed). A
-// generation with an earlier as-of instant lacks removed changes, so the service must not allow sends by it.
+// When all generations in use contain a change, the store removes the change and records the time of the removed
+// changes (Lists.Freed). A generation with an earlier as-of time lacks removed changes, so the service must not allow
+// sends with this generation.
 //
 // # From a call to a decision
 //
@@ -22,10 +24,11 @@
 //	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. Changes of
 //	                 the last second are looked up beside it, until Lists.Merge has put them into the bitmap.
 //
-// If the ids of a deployment are not dense, users are 64-bit images, and bitmaps hold numbers instead. A View then
-// looks up the changes of users beside the bitmap (NewOfImages). A change then takes 14 bytes, and 8 more bytes in each
-// View.
+// If user ids are not dense, users are 64-bit images. Bitmaps then contain numbers of users instead of ids. In this
+// case, a View looks up changes separately from the bitmap (NewOfImages). A change then takes 14 bytes in Lists, and 8
+// bytes in each View.
 //
-// A store with several instances gives each partition a version. The caller of a batch says which versions its views
-// contain (capping.Batch.Known). The store decides no user of a partition that has changed since.
+// A store that several instances share has a version for each of its partitions. When an instance decides a batch, it
+// tells the store which versions its views contain (capping.Batch.Known). The store does not decide users of a
+// partition that has changed since the known version.
 package live

@@ -9,11 +9,12 @@ import (
 	"capper/internal/capping"
 )
 
-// Users with 64-bit images are in no bitmap of their images: a generation has bitmaps of numbers, and somebody whom no
-// file names has no number. The changes that decide about such users are therefore beside the bitmap of a View.
+// Bitmaps do not contain images of 64 bits. The bitmaps of a generation contain numbers of users, and a user whom no
+// input file of a build contains has no number. Therefore a View holds the changes that decide about such users
+// separately from its bitmap.
 
-// decided holds the users of a set whose membership depends on a change. It is immutable: put returns a copy that
-// shares the blocks of other users. The zero value holds nobody.
+// decided holds the users of a set whose membership is determined by a live change. A decided is immutable: the method
+// put returns a copy that shares the unchanged blocks. The zero value contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
 }
@@ -22,15 +23,15 @@ const pageKeys = 256
 
 type page [pageKeys]decisions
 
-// decisions holds the users of a block, ascending: the lower 48 bits of each, and then one bit that says whether the
-// user is a member.
+// decisions holds the users of a block in ascending order. Each element contains the lower 48 bits of the user, and one
+// bit that says whether the user is a member.
 type decisions []uint64
 
 const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// put returns a copy of d with new decisions for the users of the given blocks.
+// put returns a copy of d in which the blocks with the given keys are computed again.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {
@@ -48,7 +49,7 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// decide returns the decisions of the block's changes.
+// decide returns a decision for each change in the block that overrides a build as of asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil
@@ -67,7 +68,7 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// of reports whether a change decides about the user, and whether that change makes the user a member.
+// of reports whether a live change determines the membership of the user, and whether the user is a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -79,8 +80,8 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// mark sets marks[i] to mark when users[i] is a member and marks[i] is 0. base[i] is not 0 when users[i] is a member
-// without changes.
+// mark sets marks[i] to mark if users[i] is a member and marks[i] is 0. The argument base[i] is not 0 if the build
+// contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] != 0 {
@@ -93,7 +94,8 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 	}
 }
 
-// viewOfImages returns a view of all changes. It reuses the decisions of the view before that have not changed.
+// viewOfImages returns a view with all changes of the list. It reuses the unchanged decisions of the earlier view
+// before.
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {
@@ -109,7 +111,7 @@ func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *V
 	return v
 }
 
-// blockKeys returns the distinct keys of the users' blocks.
+// blockKeys returns the distinct keys of the blocks that contain the users.
 func blockKeys(users []capping.UserID) []uint32 {
 	seen := make(map[uint32]bool, len(users))
 	for _, user := range users {

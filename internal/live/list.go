@@ -8,27 +8,28 @@ import (
 	"capper/internal/capping"
 )
 
-// list holds the changes of one set: for each user the latest one. Changes lie in blocks in the order of the users. The
-// users of a block have the same upper bits. A change takes 10 bytes for a user below 2^32, and 14 bytes for any other
-// user.
+// list holds the live changes of one set: the latest change of each user. The changes are stored in blocks, in
+// ascending order of users. All users of a block have the same upper bits. A change takes 10 bytes for a user below
+// 2^32, and 14 bytes for other users.
 type list struct {
-	blocks map[uint32]*block // by key; see keyOf
+	blocks map[uint32]*block // by the key of the block; see keyOf
 	counts [kinds]int
-	freed  capping.Instant // the changes up to this instant were removed; a generation contains them
+	freed  capping.Instant // changes up to this time were removed, because generations contain them
 
-	journal []capping.UserID // the users of the latest changes, in the order of their application
-	dropped uint64           // the number of changes that the journal held before its first user
+	journal []capping.UserID // users of the latest changes, in the order in which the changes were applied
+	dropped uint64           // number of changes whose users were removed from the journal
 }
 
-// journalMax is the largest number of users in a journal. A view that is older is built again.
+// journalMax is the maximum number of users in a journal. A view that is older than the journal is computed again.
 const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
 
-// end returns the number of changes that the list has applied.
+// end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since returns the users of all changes except the first n. ok is false if the journal no longer holds all of them.
+// since returns the users of all applied changes except the first n. The result ok is false if the journal no longer
+// contains all of these users.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false
@@ -36,11 +37,11 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	return l.journal[n-l.dropped:], true
 }
 
-// narrowKeys is the number of block keys that users below 2^32 can have.
+// narrowKeys is the number of different block keys for users below 2^32.
 const narrowKeys = 1 << 16
 
-// keyOf returns the key of the user's block: the upper 16 bits of 32, or narrowKeys and the upper 16 bits of 64. Users
-// ascend with their keys.
+// keyOf returns the key of the block that contains the user. The key is the upper 16 of 32 bits, or narrowKeys combined
+// with the upper 16 of 64 bits. A larger user never has a smaller key.
 func keyOf(user capping.UserID) uint32 {
 	if user>>32 == 0 {
 		return uint32(user >> 16)
@@ -48,14 +49,14 @@ func keyOf(user capping.UserID) uint32 {
 	return narrowKeys | uint32(user>>48)
 }
 
-// block holds the changes of a set for the users whose ids share one key.
+// block holds the changes for all users with the same block key.
 type block struct {
-	mids  []uint32 // the 32 bits above lows, for users from 2^32 on; otherwise nil
-	lows  []uint16 // the lower 16 bits of the ids
-	infos []info   // at the same index
+	mids  []uint32 // for users from 2^32 on: the 32 bits above lows; otherwise nil
+	lows  []uint16 // lower 16 bits of the users
+	infos []info   // the change of the user with the same index
 }
 
-// user returns the user at the index of a block with the key. The users of a block ascend.
+// user returns the user at index i of a block with the given key. The users of a block are in ascending order.
 func (b *block) user(key uint32, i int) capping.UserID {
 	if key < narrowKeys {
 		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
@@ -63,7 +64,7 @@ func (b *block) user(key uint32, i int) capping.UserID {
 	return capping.UserID(key-narrowKeys)<<48 | capping.UserID(b.mids[i])<<16 | capping.UserID(b.lows[i])
 }
 
-// put inserts a user's change at the index.
+// put inserts the change of a user at an index.
 func (b *block) put(at int, user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = slices.Insert(b.mids, at, uint32(user>>16))
@@ -71,7 +72,7 @@ func (b *block) put(at int, user capping.UserID, one info) {
 	b.lows, b.infos = slices.Insert(b.lows, at, uint16(user)), slices.Insert(b.infos, at, one)
 }
 
-// add appends a user's change.
+// add appends the change of a user.
 func (b *block) add(user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = append(b.mids, uint32(user>>16))
@@ -79,7 +80,7 @@ func (b *block) add(user capping.UserID, one info) {
 	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
-// info is one change without its user: instant (40 bits), client (16 bits), kind (8 bits).
+// info is a change without its user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
 type info uint64
 
 func infoOf(at capping.Instant, by uint16, kind Kind) info {
@@ -90,7 +91,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// later reports whether the change i takes precedence over the change j of the same user.
+// later reports whether the change i wins over the change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()
@@ -98,9 +99,9 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in describes the effect of the change on a build that contains the changes up to asOf: whether the change decides the
-// membership, and whether it makes the user a member. An addition counts until the build is newer by margin, because
-// the clocks of the build and of the service may differ, and a wrong suppression is better than an unwanted message.
+// in returns the effect of the change on a build as of asOf: whether the change determines the membership, and whether
+// the user is a member. An addition also overrides builds that are up to Margin newer, because the clocks of the build
+// and of the service may differ. A wrong suppression is better than an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -112,7 +113,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the user's block, or the index at which the user must be inserted.
+// find returns the index of the user in the block. If the block does not contain the user, find returns the index for
+// inserting the user.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {
@@ -134,7 +136,7 @@ func (l *list) of(user capping.UserID) (info, bool) {
 	return b.infos[at], true
 }
 
-// apply applies one change to ascending users.
+// apply applies the same change to several users, who must be in ascending order.
 func (l *list) apply(users []capping.UserID, one info) {
 	if one.at() <= l.freed {
 		return
@@ -162,7 +164,7 @@ func (l *list) apply(users []capping.UserID, one info) {
 // fewUsers is the number of users up to which single insertions are faster than a merge.
 const fewUsers = 8
 
-// applyIn applies one change to users of the block.
+// applyIn applies the same change to several users of a block.
 func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	var fresh []capping.UserID
 	for _, user := range users {
@@ -186,7 +188,7 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	}
 }
 
-// insert adds ascending users who have no change yet.
+// insert adds a change for users who have no change yet. The users must be in ascending order.
 func (b *block) insert(fresh []capping.UserID, one info) {
 	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
 	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}
@@ -206,7 +208,7 @@ func (b *block) insert(fresh []capping.UserID, one info) {
 	*b = *all
 }
 
-// drop removes all changes that are not later than the instant.
+// drop removes all changes up to and including the given time.
 func (l *list) drop(upTo capping.Instant) {
 	if upTo <= l.freed {
 		return
@@ -230,12 +232,12 @@ func (l *list) drop(upTo capping.Instant) {
 			l.blocks[key] = &block{slices.Clip(kept.mids), slices.Clip(kept.lows), slices.Clip(kept.infos)}
 		}
 	}
-	if len(l.journal) > journalMax { // the changes above do not go through apply
+	if len(l.journal) > journalMax { // the removals above do not use apply
 		l.dropped, l.journal = l.end(), nil
 	}
 }
 
-// keys returns the keys of the blocks, ascending.
+// keys returns the keys of all blocks in ascending order.
 func (l *list) keys() []uint32 {
 	keys := make([]uint32, 0, len(l.blocks))
 	for key := range l.blocks {

@@ -11,41 +11,43 @@ import (
 	"capper/internal/capping"
 )
 
-// Lists holds the live changes of all sets in memory. It is safe for concurrent use.
+// Lists holds the live changes of all sets in memory.
 type Lists struct {
-	images  bool          // users are 64-bit images, and bitmaps are of their numbers
-	changed atomic.Uint64 // grows with every change of what follows
+	images  bool          // users are 64-bit images, and bitmaps contain numbers of users
+	changed atomic.Uint64 // increases with every change of the fields below
 
 	mu       sync.RWMutex
 	sets     map[string]*list
 	versions []string // by partition of the store
-	clients  []string // names of clients; the first is ""
+	clients  []string // names of clients; index 0 is ""
 	numbers  map[string]uint16
 }
 
-// New returns Lists without changes, for a store of dense ids with the given number of partitions that have versions.
+// New returns Lists without changes, for dense ids. The argument is the number of partitions of the store that have
+// versions.
 func New(partitions int) *Lists {
 	return &Lists{sets: map[string]*list{}, versions: make([]string, partitions), clients: []string{""},
 		numbers: map[string]uint16{"": 0}}
 }
 
-// NewOfImages is New for a store whose users are 64-bit images of ids that are not dense.
+// NewOfImages does the same as New, for users who are 64-bit images of ids that are not dense.
 func NewOfImages(partitions int) *Lists {
 	l := New(partitions)
 	l.images = true
 	return l
 }
 
-// Apply applies the changes of stored records. A change has no effect if the list already holds a later change of the
-// same user.
+// Apply applies the changes in stored records. Apply ignores a change if the list already contains a later change of
+// the same user in the set.
 func (l *Lists) Apply(records ...*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apply(records)
 }
 
-// ApplyUpTo brings a partition to a version of the store. It applies the freed instants and all records of the
-// partition, or only those that the known version lacks. A known version without records has no effect.
+// ApplyUpTo updates a partition to a version of the store. It removes freed changes and then applies the records. The
+// records are all records of the partition, or all records after the known version. If the version is already known and
+// there are no records, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +61,7 @@ func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]cappin
 	l.versions[partition] = version
 }
 
-// Drop removes the changes of each set up to an instant, because the generations contain them.
+// Drop removes the changes of each set up to a time, because the generations in use contain these changes.
 func (l *Lists) Drop(freed map[string]capping.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +90,8 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number returns the number of a client. Clients beyond 65,535 have no name.
+// number returns the number of a client. After 65,535 clients, number returns 0 for further clients, so their changes
+// have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -98,18 +101,18 @@ func (l *Lists) number(client string) uint16 {
 	return n
 }
 
-// Changed returns a number that grows with every change and with every version.
+// Changed returns a number that increases with every change and with every new version.
 func (l *Lists) Changed() uint64 { return l.changed.Load() }
 
-// Version returns the known version of a partition; "" means that nothing is known.
+// Version returns the known version of a partition. The version "" means that no version is known.
 func (l *Lists) Version(partition int) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.versions[partition]
 }
 
-// Stamp returns the instant for the changes of a batch. It is the batch's own instant if there is one. Otherwise it is
-// now, or later if After or a known change of the batch's users in the set is later.
+// Stamp returns the time for the changes of a batch. If the batch contains a time, Stamp returns this time. Otherwise
+// Stamp returns now, or a later time if After or a known change of the same users in the set is later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -130,7 +133,7 @@ func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	return now
 }
 
-// Superseded counts the changes of the record that are not the latest change of their user.
+// Superseded returns the number of changes in the record that are not the latest change of their user in the set.
 func (l *Lists) Superseded(r *Record) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -147,7 +150,7 @@ func (l *Lists) Superseded(r *Record) (n int) {
 	return n
 }
 
-// Holds reports whether every change of the record is the latest change of its user.
+// Holds reports whether each change in the record is the latest change of its user in the set.
 func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
 
 func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
@@ -155,7 +158,7 @@ func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
 	return ok && known.at() == at && known.kind() == kind
 }
 
-// Of returns the latest change of a user in the given set.
+// Of returns the latest change of a user in a set.
 func (l *Lists) Of(set string, user capping.UserID) (Change, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -171,7 +174,7 @@ func (l *Lists) change(user capping.UserID, known info) Change {
 	return Change{User: user, Kind: known.kind(), At: known.at(), By: l.clients[known.by()]}
 }
 
-// OfUser returns the latest changes of a user, by set.
+// OfUser returns the latest changes of a user, by the name of the set.
 func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -184,8 +187,8 @@ func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 	return changes
 }
 
-// Since returns changes of a set at or after the instant, in the order of users. It begins with the user from and
-// returns at most limit changes.
+// Since returns the changes of a set at or after a time, in ascending order of users. Since begins with the user from,
+// and returns at most limit changes.
 func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -209,8 +212,7 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whose addition takes precedence over a build as of the instant before, but not over a
-// build as of the instant next.
+// Overruled returns the users with an addition that overrides a build as of before, but not a build as of next.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -230,17 +232,17 @@ func (l *Lists) Overruled(set string, before, next capping.Instant) (users []cap
 	return users
 }
 
-// Size describes the live changes of one set.
+// Size contains the numbers of live changes in a set.
 type Size struct {
 	Set            string
 	Additions      int             // number of users whose latest change is an addition
 	Removals       int             // number of users whose latest change is a removal
-	Superseded     int             // number of additions and removals that a build overrules; 0 from Sizes
-	Oldest, Newest capping.Instant // 0 without changes
-	Freed          capping.Instant // the changes up to this instant were removed; 0: none
+	Superseded     int             // number of additions and removals that a build supersedes; the method Sizes sets 0
+	Oldest, Newest capping.Instant // 0: no changes
+	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns the sizes of all sets with changes, in the order of their names. It reads every change.
+// Sizes returns the sizes of all sets with live changes, in the order of the names. Sizes reads every live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -260,7 +262,7 @@ func (l *Lists) Sizes() (sizes []Size) {
 	return sizes
 }
 
-// Len returns the number of changes of a set.
+// Len returns the number of live changes of a set.
 func (l *Lists) Len(set string) int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -270,8 +272,8 @@ func (l *Lists) Len(set string) int {
 	return 0
 }
 
-// Freed returns the instant up to which the changes of the set were removed because the generations contain them. Zero
-// means that none were.
+// Freed returns the time up to which live changes of the set were removed, because the generations in use contain them.
+// The value 0 means that no changes were removed.
 func (l *Lists) Freed(set string) capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -281,7 +283,7 @@ func (l *Lists) Freed(set string) capping.Instant {
 	return 0
 }
 
-// AllFreed returns the result of Freed for every set from which changes were removed.
+// AllFreed returns the result of Freed for all sets with removed changes.
 func (l *Lists) AllFreed() map[string]capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -294,8 +296,8 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 	return freed
 }
 
-// Records returns the known changes of the users for whom keep returns true, packed into records. A store writes them
-// again after it has lost them.
+// Records returns the live changes of all users for whom keep returns true, packed into records. A store that has lost
+// these changes stores the records again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -313,9 +315,9 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	return pack(entries)
 }
 
-// Pack rewrites old records into few records. It keeps only the latest change of each user, and only if that change was
-// not freed. whole says that old holds every stored record of these users. Pack then also omits changes of the kind
-// Forgotten.
+// Pack combines old records into fewer records. Pack keeps only the latest change of each user, unless it was freed.
+// The argument whole says that old contains all stored records of these users. If whole is true, Pack also omits
+// changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -335,7 +337,7 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 				for _, user := range users {
 					e := entry{r.Set, r.By, user, run.At, Kind(kind)}
 					if known, ok := of.of(user); ok && infoOf(e.at, 0, e.kind) < known&^(0xffff<<8) {
-						continue // another change stands
+						continue // a later change wins
 					}
 					once := e
 					once.by = ""
@@ -351,7 +353,7 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	return pack(entries)
 }
 
-// entry is one change on its way into a packed record.
+// entry is a change that will be added to a packed record.
 type entry struct {
 	set, by string
 	user    capping.UserID
@@ -359,7 +361,7 @@ type entry struct {
 	kind    Kind
 }
 
-// pack groups the entries by set and client, then by instant, and fills records of RecordBytes.
+// pack groups entries by set, client and time, and fills records of at most RecordBytes.
 func pack(entries []entry) (records []*Record) {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.by, b.by), cmp.Compare(a.at, b.at),
@@ -383,7 +385,7 @@ func pack(entries []entry) (records []*Record) {
 	return records
 }
 
-// userBytes returns the largest number of bytes of the user in a record.
+// userBytes returns the maximum number of bytes for the user in a record.
 func userBytes(user capping.UserID) int {
 	if user>>32 == 0 {
 		return 5
@@ -391,5 +393,5 @@ func userBytes(user capping.UserID) int {
 	return binary.MaxVarintLen64
 }
 
-// mostBytes returns the largest number of bytes that a change of the user adds to a record.
+// mostBytes returns the maximum number of bytes that a change of the user adds to a record.
 func mostBytes(user capping.UserID) int { return userBytes(user) + instantBytes + kinds }

@@ -7,73 +7,78 @@ import (
 	"capper/internal/capping"
 )
 
-// Kind says what a call did to a user's membership of a set.
+// Kind says how a call changes the membership of a user in a set.
 type Kind uint8
 
-// The kinds. If a user has two changes at one instant, the higher kind wins.
+// These constants are the kinds of live changes. If a user has two changes at the same time, the change with the higher
+// kind wins.
 const (
-	Forgotten Kind = iota // the earlier changes of the user are forgotten: the build decides again
+	Forgotten Kind = iota // cancels the user's earlier changes, so that the build decides again
 	Removed
 	Added
 
-	kinds = iota // the number of kinds
+	kinds = iota // number of kinds
 )
 
-// String returns the kind's name in answers and in the audit.
+// String returns the name of the kind in API responses and in the audit.
 func (k Kind) String() string { return [...]string{"forgotten", "removed", "added"}[k] }
 
-// Change is the latest change of one user in one set.
+// Change is the latest live change of a user in a set.
 type Change struct {
 	User capping.UserID
 	Kind Kind
-	At   capping.Instant // when the person said so, or when the call arrived
-	By   string          // client of the call; "" is a caller without an API key
+	At   capping.Instant // time at which the person asked for the change, or the call arrived
+	By   string          // name of the client that made the call; "": a caller without an API key
 }
 
-// Batch is a call that changes one set. Each list ascends strictly, and a user is in at most one of them.
+// Batch is a call that changes one set. Each list is strictly ascending, and each user is in at most one of the lists.
 type Batch struct {
 	Set string
 	By  string
-	// 0: the store uses its own time, later than any earlier change of these users and than After
+	// At is the time of the changes. With 0, the store uses its current time, or a time after After and after all
+	// earlier changes of these users.
 	At     capping.Instant
-	After  capping.Instant // as-of instant of the set in use, for a build whose clock is fast
+	After  capping.Instant // as-of time of the set in use, which is in the future if the build's clock is fast
 	Add    []capping.UserID
 	Remove []capping.UserID
 	Forget []capping.UserID
 }
 
-// Stored is the result of a Batch.
+// Stored is the result of storing a Batch.
 type Stored struct {
-	At capping.Instant // the instant with which the changes were stored
-	// Superseded is the number of users whose change has no effect: a later change takes precedence, or every
-	// generation in use contains the change.
+	At capping.Instant // time of the stored changes
+	// Superseded is the number of users whose change has no effect. Either a later change wins, or all generations in
+	// use contain the change.
 	Superseded int
-	// Unstored lists the users whose changes may or may not have been stored. Repeating the call settles them.
+	// Unstored lists the users whose changes may or may not be stored. The caller should repeat the call.
 	Unstored []capping.UserID
 }
 
-// Store is implemented by stores that keep live changes (see capping.As). A Store is safe for concurrent use.
+// Store is the interface of stores that support live changes (see capping.As).
 type Store interface {
-	// Lists returns the changes that this instance knows. The embedded store knows all changes.
+	// Lists returns the live changes in the memory of this instance. With the embedded store, Lists contains all
+	// changes.
 	Lists() *Lists
-	// Change stores the batch durably, and then applies it to Lists. If the answer has no Unstored users and no error,
-	// every later call on any instance sees the changes. No crash, failover or restart loses them. An error is nil
-	// exactly when every change was stored. ErrOlderInstance says that nothing was stored.
+	// Change stores the batch durably, and then applies its changes to Lists. If Change returns no Unstored users and
+	// no error, all later calls on all instances use the changes. No crash, failover or restart loses these changes.
+	// The error is nil if and only if all changes were stored. The error ErrOlderInstance says that no changes were
+	// stored.
 	Change(ctx context.Context, b *Batch) (Stored, error)
-	// Renew applies to Lists every change of the given users that was stored before the call began. nil means all
-	// users. The embedded store has nothing to do.
+	// Renew applies all changes of the given users that were stored before the call to Lists. A nil list means all
+	// users. With the embedded store, Renew does nothing.
 	Renew(ctx context.Context, users []capping.UserID) error
-	// Free removes the changes that every generation in use contains: for each set the changes up to the instant. Free
-	// also records the instants, so that an instance notices an older generation (see Lists.Freed). Free may do a part
-	// of the work; the next call continues.
+	// Free removes changes that all generations in use contain. The argument maps each set to the time up to which
+	// changes are removed. Free also stores these times, so that an instance with an older generation notices the
+	// removal (see Lists.Freed). Free may remove only some of the changes; the next call removes the others.
 	Free(ctx context.Context, upTo map[string]capping.Instant) error
-	// AnnounceAsOf reports the oldest as-of instants of the generations that this instance uses, by set.
+	// AnnounceAsOf reports the oldest as-of time of each set among the generations that this instance uses.
 	AnnounceAsOf(asOf map[string]capping.Instant)
-	// OthersAsOf returns the oldest as-of instants that the other instances have reported, by set. ok is false until
-	// every instance has reported. A set that no other instance reports is absent. The embedded store returns nil,
-	// true.
+	// OthersAsOf returns the oldest as-of time of each set that the other instances have reported. The result ok is
+	// false until every instance has reported. The result does not contain sets that no other instance has reported.
+	// The embedded store returns nil and true.
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 
-// ErrOlderInstance is the error of a change that an older instance of the service would ignore.
+// ErrOlderInstance is the error of a change, if an instance of an older version uses the store, because this instance
+// would ignore the change.
 var ErrOlderInstance = errors.New("an instance of an older version uses the store: upgrade every instance first")

@@ -10,21 +10,22 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is the stored form of a call that changes a set: changes of one set by one client. A packed record holds the
-// changes of several calls of the client.
+// Record is the stored form of a call that changes a set. It contains the changes that one client made to one set. A
+// packed record contains the changes of several calls of the client.
 type Record struct {
 	Set, By string
 	Runs    []Run
 }
 
-// Run holds the users of a record whose changes have the same instant. Users[k] are the users of kind k, and ascend
-// strictly.
+// Run holds the users of a record whose changes have the same time. Users[k] contains the users with changes of kind k,
+// in strictly ascending order.
 type Run struct {
 	At    capping.Instant
 	Users [kinds][]capping.UserID
 }
 
-// RecordOf returns the record of a batch whose changes have the instant at. The record shares the batch's users.
+// RecordOf returns the record of a batch, whose changes have the time at. The record and the batch share the lists of
+// users.
 func RecordOf(b *Batch, at capping.Instant) *Record {
 	run := Run{At: at}
 	run.Users[Added], run.Users[Removed], run.Users[Forgotten] = b.Add, b.Remove, b.Forget
@@ -41,7 +42,8 @@ func (r *Record) Len() (n int) {
 	return n
 }
 
-// SplitBy divides the record into one record for each number, such as the number of the users' partition.
+// SplitBy divides the record by a number of each user, such as the partition of the user. It returns one record for
+// each number.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -62,7 +64,7 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// run returns the record's last run when it has the instant at, otherwise a new run.
+// run returns the last run of the record if the run has the time at. Otherwise run appends a new run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})
@@ -70,7 +72,8 @@ func (r *Record) run(at capping.Instant) *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// The stored form of a record, all numbers as in encoding/binary's Uvarint except the instants:
+// These constants are the versions of the stored form of a record. In the stored form, all numbers except times are
+// encoded as in encoding/binary's Uvarint:
 //
 //	1 or 2                     version of the format: 2 if a user's number has more than 32 bits
 //	length, bytes              name of the set
@@ -83,7 +86,7 @@ const (
 	wideVersion   = 2
 )
 
-// RecordBytes is the largest size of a record that Pack writes, in bytes.
+// RecordBytes is the maximum size in bytes of a record that Pack returns.
 const RecordBytes = 4096
 
 const instantBytes = 5
@@ -107,7 +110,7 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	return dst
 }
 
-// isWide reports whether the number of a user has more than 32 bits.
+// isWide reports whether at least one user in the record has more than 32 bits.
 func (r *Record) isWide() bool {
 	for i := range r.Runs {
 		for _, users := range r.Runs[i].Users {
@@ -137,7 +140,8 @@ func appendUsers(dst []byte, users []capping.UserID) []byte {
 	return dst
 }
 
-// DecodeRecord decodes the stored form of a record. It returns an error for bytes that AppendRecord does not produce.
+// DecodeRecord decodes the stored form of a record. DecodeRecord returns an error for bytes that AppendRecord cannot
+// have created.
 func DecodeRecord(raw []byte) (*Record, error) {
 	d := decoder{rest: raw, most: math.MaxUint32}
 	version := d.byte()
@@ -170,7 +174,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	return r, nil
 }
 
-// AppendFreed appends the stored form of the freed instants of sets to dst.
+// AppendFreed appends the stored form of the times that Freed returns to dst.
 func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	dst = append(dst, recordVersion)
 	names := make([]string, 0, len(freed))
@@ -184,7 +188,8 @@ func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	return dst
 }
 
-// DecodeFreed decodes the stored form of freed instants. No bytes are no instants.
+// DecodeFreed decodes the stored form that AppendFreed has created. For an empty slice, DecodeFreed returns an empty
+// map.
 func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	freed := map[string]capping.Instant{}
 	if len(raw) == 0 {
@@ -206,10 +211,10 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 
 var errShort = errors.New("the bytes end too early")
 
-// decoder reads stored forms. After an error every method returns a zero value.
+// decoder decodes stored forms. After the first error, all methods of a decoder return zero values.
 type decoder struct {
 	rest []byte
-	most uint64 // the largest number of a user
+	most uint64 // maximum number of a user
 	err  error
 }
 
@@ -245,7 +250,7 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count reads the number of following elements, each of which takes at least size bytes.
+// count reads the number of the following elements. Each element takes at least size bytes.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

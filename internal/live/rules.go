@@ -2,22 +2,22 @@ package live
 
 import "capper/internal/capping"
 
-// DefaultMax is the largest number of live changes of a set without max_live in the configuration.
+// DefaultMax is the maximum number of live changes of a set whose configuration does not contain max_live.
 const DefaultMax = 10_000_000
 
-// Rule is the configuration of a set (sets.NAME). The zero value holds the defaults.
+// Rule is the configuration of a set (sets.NAME). The zero value contains the defaults.
 type Rule struct {
-	Live bool // live: the set may exist only by calls, without a generation that contains the set
-	Max  int  // max_live: the largest number of live changes; 0: DefaultMax
+	Live bool // live: the set may exist only in live changes, without a build
+	Max  int  // max_live: maximum number of live changes; 0: DefaultMax
 }
 
-// Rules holds the rules of the configured sets, by name.
+// Rules holds the configured rules for sets, by the name of the set.
 type Rules map[string]Rule
 
-// IsLive reports whether the set may exist without a build, made only of live changes.
+// IsLive reports whether the set may exist only in live changes, without a build.
 func (r Rules) IsLive(set string) bool { return r[set].Live }
 
-// Max returns the largest number of live changes of the set.
+// Max returns the maximum number of live changes of the set.
 func (r Rules) Max(set string) int {
 	if rule := r[set]; rule.Max > 0 {
 		return rule.Max
@@ -25,12 +25,12 @@ func (r Rules) Max(set string) int {
 	return DefaultMax
 }
 
-// NearlyFull reports whether a number of live changes is at least 90 % of the set's bound.
+// NearlyFull reports whether a number of live changes is at least 90 % of the set's maximum.
 func (r Rules) NearlyFull(set string, changes int) bool {
 	return 10*int64(changes) >= 9*int64(r.Max(set))
 }
 
-// Counts reports whether the change decides about its user, in a set whose build contains the changes up to asOf.
+// Counts reports whether the change overrides a build as of asOf.
 func (c Change) Counts(asOf capping.Instant) bool {
 	decides, _ := infoOf(c.At, 0, c.Kind).in(asOf)
 	return decides

@@ -8,34 +8,35 @@ import (
 	"capper/internal/capping"
 )
 
-// Margin is the time, in milliseconds, for which an addition still counts after a newer build.
+// Margin is the time in milliseconds by which a build may be newer than an addition that still overrides the build.
 const Margin = capping.Instant(time.Minute / time.Millisecond)
 
-// View is the membership of one set: the bitmap of a generation with the live changes. A View is immutable.
+// View is the membership of users in one set: the bitmap in a generation, combined with live changes.
 type View struct {
-	base *bitmap.Bitmap // nil: no generation has the set
+	base *bitmap.Bitmap // nil: no generation contains the set
 	asOf capping.Instant
 
-	merged *bitmap.Bitmap // the base with the first upTo changes
+	merged *bitmap.Bitmap // base combined with the first upTo changes
 	upTo   uint64
-	// Changes after upTo, which a lookup applies in addition to merged.
-	added, removed *bitmap.Bitmap // nil: none
-	end            uint64         // the number of applied changes
+	// These fields hold the changes after upTo, which a look-up combines with merged.
+	added, removed *bitmap.Bitmap // nil: no such users
+	end            uint64         // number of changes in the view
 
-	images *decided // in Lists of images: the users about whom changes decide, none of them in merged
+	images *decided // for images: users whose membership a change determines; merged does not contain these changes
 }
 
-// recentMax is the largest number of changes that a view keeps outside its bitmap. Beyond this number, each further
+// recentMax is the maximum number of changes that a view holds outside its bitmap. With more changes, each further
 // change would cost more than a merge.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
 
-// Bitmap returns the members without the changes since the last Merge. In Lists of images they are the members without
-// any change, by number.
+// Bitmap returns the members of the set, without the changes since the last Merge. For Lists of images, Bitmap returns
+// the numbers of the members in the build, without any live changes.
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to mark when users[i], whose number is numbers[i], is a member and marks[i] is 0.
+// Mark sets marks[i] to mark if users[i] is a member and marks[i] is 0. The argument numbers[i] is the number of
+// users[i].
 func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	if v.images != nil {
 		own := make([]uint8, len(numbers))
@@ -61,9 +62,10 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 	}
 }
 
-// View returns the membership of a set in a generation: base is the set's bitmap there, nil for none, and asOf the
-// instant up to which it contains changes. before is an earlier view of the same base, or nil; View takes over what
-// it can. A view that would differ from before in too many users is merged at once.
+// View returns the membership in a set of a generation. The argument base is the bitmap of the set in the generation,
+// or nil, and asOf is the time up to which it contains all changes. View reuses the results of before, an earlier view
+// of the same base, which may be nil. If the new view differs from before in too many users, View merges all changes
+// into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -94,7 +96,7 @@ func (l *Lists) view(set string, base *bitmap.Bitmap, asOf capping.Instant, befo
 	return &next
 }
 
-// Merge returns the view with all its changes in the bitmap, so that lookups cost as much as without changes.
+// Merge returns a view in which the bitmap contains all changes, so that look-ups are as fast as without live changes.
 func (l *Lists) Merge(set string, v *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -115,8 +117,8 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return b
 }
 
-// recent returns the users whose membership a change decides. It also returns former members whose changes no longer
-// count, so that the base decides about them.
+// recent divides the given users into members of the set and others, and returns two bitmaps. If a user's change does
+// not override the build, the build determines the membership of the user.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID
@@ -142,7 +144,8 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// merge builds a view of all changes. It copies the blocks that are unchanged since the view before.
+// merge returns a view in which the bitmap contains all changes. It copies the blocks that have not changed since the
+// view before.
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
 	from, keys := orNobody(base), narrow(l.keys())
@@ -160,7 +163,7 @@ func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *V
 	return v
 }
 
-// addTo applies the block's changes to the words of a build.
+// addTo applies the changes of the block to the bitmap words of a build.
 func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	if b == nil {
 		return
@@ -172,7 +175,7 @@ func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	}
 }
 
-// narrow returns the keys of users below 2^32.
+// narrow returns the keys that belong to users below 2^32.
 func narrow(keys []uint32) (narrow []uint16) {
 	for _, key := range keys {
 		if key < narrowKeys {
@@ -182,7 +185,7 @@ func narrow(keys []uint32) (narrow []uint16) {
 	return narrow
 }
 
-// keysOf returns the upper halves of the users, ascending and without repetition.
+// keysOf returns the distinct upper halves of users below 2^32, in ascending order.
 func keysOf(users []capping.UserID) []uint16 {
 	var seen [1 << 16]bool
 	var keys []uint16
@@ -196,8 +199,8 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// Look calls view for every set with changes, and passes a function that returns views. Look returns the versions of
-// the partitions that these views contain.
+// Look calls each for every set with live changes, with a function that returns a View of the set. Look returns the
+// versions of the partitions whose changes these Views contain.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

@@ -1,4 +1,4 @@
-// Package livetest tests stores of live changes: callers change a set and ask for decisions at once, and an oracle
+// Package livetest tests stores of live changes. Callers change a set and immediately request decisions, and the test
 // compares the decisions with the acknowledged changes.
 package livetest
 
@@ -11,11 +11,11 @@ import (
 	"capper/internal/live"
 )
 
-// Set is the suppressed set in the policy of NewCapper. Calls alone make the set.
+// Set is the name of the suppressed set in the policy of NewCapper. The set exists only in live changes.
 const Set = "opted-out"
 
-// NewCapper returns a capper over the store whose sends never reach the users of Set. Retention is the retention of its
-// policy. clock is the clock of the store.
+// NewCapper returns a Capper over the store with a policy that suppresses the users of Set. The argument retention is
+// the window of the policy's only limit. The argument clock must be the clock of the store.
 func NewCapper(store capping.Store, retention time.Duration, clock func() time.Time) *capping.Capper {
 	changes, ok := capping.As[live.Store](store)
 	if !ok {
@@ -28,7 +28,7 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// generation is a generation without segments, whose one set is made only by calls.
+// generation is a generation without segments. Its only set exists only in live changes.
 type generation struct {
 	capping.DenseIDs
 	store    live.Store
@@ -40,7 +40,7 @@ var _ capping.Live = (*generation)(nil)
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// take returns the generation with every change that the instance knows.
+// take returns a generation with all live changes in the memory of the instance.
 func take(store live.Store) *generation {
 	g := &generation{store: store}
 	g.versions, _ = store.Lists().Look(func(set string, view viewer) {
@@ -54,19 +54,19 @@ func take(store live.Store) *generation {
 // Generation returns a constant name.
 func (g *generation) Generation() string { return "live" }
 
-// Names returns no segment.
+// Names returns nil, because the generation has no segments.
 func (g *generation) Names() []string { return nil }
 
-// Lookup finds no user in a segment.
+// Lookup does nothing, because the generation has no segments.
 func (g *generation) Lookup([]uint32, []uint8) {}
 
-// Zones returns no time zone.
+// Zones returns nil, because the generation has no time zones.
 func (g *generation) Zones() []*time.Location { return nil }
 
-// LookupZones finds no user in a time zone.
+// LookupZones does nothing, because the generation has no time zones.
 func (g *generation) LookupZones([]uint32, []uint16) {}
 
-// Set returns the set with its changes.
+// Set returns the set with its live changes.
 func (g *generation) Set(name string) (capping.Set, bool) {
 	if name == Set && g.view != nil {
 		return g.view, true
@@ -79,16 +79,16 @@ type nobody struct{}
 // Mark marks no user.
 func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
-// Versions returns the versions of the changes in the set.
+// Versions returns the versions of the partitions whose changes the set contains.
 func (g *generation) Versions() []string { return g.versions }
 
-// Renew returns the generation with every change of the users that was stored before.
+// Renew returns a generation with all changes of the users that were stored before the call.
 func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Live, error) {
 	err := g.store.Renew(ctx, users)
 	return take(g.store), err
 }
 
-// Behind returns 0, because nothing is freed.
+// Behind returns 0, because the test never removes live changes from the store.
 func (g *generation) Behind(string) capping.Instant { return 0 }
 
 // Decide implements Instance.

@@ -12,21 +12,22 @@ import (
 	"capper/internal/live"
 )
 
-// Instance is one instance of the service under load, in this process or another one.
+// Instance is an instance of the service that a Storm calls, in this process or in another process.
 type Instance interface {
 	Change(ctx context.Context, b *live.Batch) (live.Stored, error)
-	// Decide decides a send to the users with the capper of NewCapper. It leaves users unavailable on an error.
+	// Decide decides a send to the users with the Capper of NewCapper. After an error, the verdicts of the users are
+	// unavailable.
 	Decide(ctx context.Context, message string, record bool, users []capping.UserID) []capping.Verdict
 }
 
-// Storm is load of callers who change Set and ask for decisions, each at a random instance. Its oracle knows which
-// changes were acknowledged: a decision that begins later must contain them.
+// Storm runs callers who change Set and request decisions, each call at a random instance. A Storm records which
+// changes were acknowledged. A decision that begins later must take these changes into account.
 type Storm struct {
-	Users    []capping.UserID // ascending; of no other storm
-	Patience time.Duration    // the timeout of each call
-	Rest     time.Duration    // the pause between the calls of a caller
-	// Lagging says that an instance may still suppress a user after another instance has acknowledged the removal. The
-	// reason is that an instance does not ask the store about users whom it suppresses.
+	Users    []capping.UserID // ascending; no other storm may have these users
+	Patience time.Duration    // time limit of each call
+	Rest     time.Duration    // pause between two calls of a caller
+	// Lagging says that an instance may still suppress a user after another instance has acknowledged the removal of
+	// the user. The reason is that an instance does not ask the store about users whom the instance suppresses.
 	Lagging bool
 
 	running sync.WaitGroup
@@ -34,15 +35,15 @@ type Storm struct {
 	calls   int
 
 	mu     sync.Mutex
-	people []person // by index into Users
-	silent bool     // replies are ignored from now on
+	people []person // index as in Users
+	silent bool     // replies are ignored
 	tally  Tally
 }
 
-// person is the oracle's knowledge of one user.
+// person holds the expected state of a user.
 type person struct {
 	state    state
-	attempts int // number of changes that began
+	attempts int // number of changes that have begun
 }
 
 type state uint8
@@ -50,16 +51,16 @@ type state uint8
 const (
 	absent  state = iota // the user is not in the set
 	present              // the user is in the set
-	unknown              // a change is in progress or had no reply
+	unknown              // a change is in progress or got no reply
 )
 
-// Tally counts what a storm did and found.
+// Tally counts the calls of a storm and the wrong decisions.
 type Tally struct {
-	Changes, Acknowledged int // users whose change was asked for and acknowledged
-	Decisions, Judged     int // all, and those of users whose state was known from before the call until after it
+	Changes, Acknowledged int // users whose change was requested and acknowledged
+	Decisions, Judged     int // all decisions, and decisions whose expected result was known during the whole call
 	Unavailable           int
-	Allowed               int // violations: allowed after an acknowledged addition
-	Suppressed            int // violations: suppressed after an acknowledged removal
+	Allowed               int // violation: allowed after an acknowledged addition
+	Suppressed            int // violation: suppressed after an acknowledged removal
 	Slowest               time.Duration
 }
 
@@ -85,7 +86,7 @@ func (y *Tally) String() string {
 		y.Judged, y.Decisions, y.Unavailable, y.Allowed, y.Suppressed, y.Slowest.Round(time.Millisecond))
 }
 
-// Begin starts callers on the instances. The method End stops them and waits.
+// Begin starts callers that call the instances at random. The method End stops the callers.
 func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
 	s.stop = make(chan struct{})
 	s.mu.Lock()
@@ -114,13 +115,13 @@ func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
 	}
 }
 
-// End stops the callers and waits for them.
+// End stops the callers and waits until they have returned.
 func (s *Storm) End() {
 	close(s.stop)
 	s.running.Wait()
 }
 
-// Silence runs do, which stops the store. It ignores all replies during do and later.
+// Silence calls do, which stops the store. The storm ignores all replies that arrive during do and later.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +136,7 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some returns indexes of users whom only this caller changes: a few, or sometimes many.
+// some returns random indexes of users whom only this caller changes, usually few and sometimes many.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
 	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
@@ -145,7 +146,8 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	return slices.Compact(at)
 }
 
-// change adds, removes or forgets the users at the indexes.
+// change adds, removes or forgets the users at the indexes. The argument drawn is a random number that selects the kind
+// of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
 	list, next := &b.Add, present
@@ -184,7 +186,7 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 		}
 		s.tally.Acknowledged++
 		if p := &s.people[i]; next == present || known[k] {
-			p.state = next // an addition without a reply may have the same instant as this removal, and stand
+			p.state = next // an earlier addition without a reply may have the same time and win
 		}
 	}
 	if err == nil && !s.silent {
@@ -192,7 +194,7 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 	}
 }
 
-// decide decides a message to all users and compares the decisions with the oracle.
+// decide decides a message to all users, and compares the decisions with the expected states.
 func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	s.mu.Lock()
 	before := slices.Clone(s.people)
@@ -225,7 +227,7 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds the users with an unknown state to the set, and returns the number of users whose state remains unknown.
+// Settle adds the users with an unknown state to the set. It returns the number of users whose state is still unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false
@@ -249,5 +251,5 @@ func (s *Storm) Settle(at Instance) (open int) {
 	return open
 }
 
-// Verify decides for all users and returns the number of undecided ones.
+// Verify decides about all users, and returns the number of users who were unavailable.
 func (s *Storm) Verify(at Instance) (unavailable int) { return s.decide(at, false) }
