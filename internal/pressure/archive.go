@@ -11,11 +11,12 @@ import (
 	"capper/internal/capping"
 )
 
-// mostFaults is the largest number of unreadable files that an answer names.
+// mostFaults is the maximum number of unreadable files that a result names.
 const mostFaults = 5
 
-// Of counts the records of an audit. The policies are those of the audit, except Config.Policy, which also stands for
-// policies that the audit lacks. Unreadable files are left out. The answer names both.
+// Of counts the messages per person in the records of an audit. Of reads the policies of the calls from the audit. If
+// the audit lacks a policy, Of uses Config.Policy instead. Of leaves out files that it cannot read. The result names
+// missing policies and unreadable files.
 func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	var faults []string
 	fault := func(err error) {
@@ -25,7 +26,7 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	}
 	cfg.Policies = func(version string) (*capping.Policy, error) {
 		policy, err := a.Policy(ctx, version)
-		if errors.Is(err, archive.ErrNoPolicy) { // the current limits say nearly the same
+		if errors.Is(err, archive.ErrNoPolicy) { // the current limits are probably similar
 			fault(err)
 			return cfg.Policy, nil
 		}
@@ -52,8 +53,8 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	return result, err
 }
 
-// Latest returns the configuration version and the generation of the latest call before an instant. ok is false if the
-// audit has no call before it.
+// Latest returns the configuration version and the segments generation of the latest call before a time. The result ok
+// is false if the audit contains no call before this time.
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

@@ -10,14 +10,14 @@ import (
 	"capper/internal/capping"
 )
 
-// takers are the messages that may have taken users from others: those with enough sends in the logs.
+// takers holds the messages with enough sends to be takers of users.
 type takers struct {
 	min  int
 	all  map[*message]bool
-	list []*message // the largest, when they were last needed; nil: to be computed
+	list []*message // largest messages; nil: must be computed again
 }
 
-// changed notes that the number of sends of a message changed.
+// changed updates takers after the number of sends of a message has changed.
 func (t *takers) changed(m *message) {
 	if (m.sends >= t.min) != t.all[m] {
 		if t.all == nil {
@@ -40,7 +40,7 @@ func (t *takers) remove(m *message) {
 	}
 }
 
-// largest returns the messages with the most sends.
+// largest returns the mostTakers messages with the most sends.
 func (t *takers) largest() []*message {
 	if t.list != nil || len(t.all) == 0 {
 		return t.list
@@ -56,17 +56,18 @@ func (t *takers) largest() []*message {
 	return t.list
 }
 
-// limitKey names a limit of a configuration.
+// limitKey identifies a limit in a configuration.
 type limitKey struct{ config, limit string }
 
-// span is the limits of one name, which may differ between segments. Limits of 0 are apart: nobody takes their slots.
+// span holds all limits with the same name, which may differ between segments. Limits with a maximum of 0 are separate,
+// because no campaign causes their denials.
 type span struct {
-	limits   []capping.Limit // all above 0
+	limits   []capping.Limit // limits with a maximum above 0
 	channels capping.ChannelSet
-	zero     []bool // by code of a segment: the segment has the limit with 0; nil: no segment has
+	zero     []bool // by segment code: the segment has this limit with a maximum of 0; nil: no such segment
 }
 
-// spanOf returns the limits with this name.
+// spanOf returns the limits with the name in the key.
 func (e *engine) spanOf(key limitKey) *span {
 	if s := e.spans[key]; s != nil {
 		return s
@@ -104,7 +105,8 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// after returns the instant after which sends were in the window of the longest limit, at a call.
+// after returns the beginning of the longest window of the limits at the time of a call. Sends after this time were in
+// the window.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {
@@ -117,10 +119,10 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	return after
 }
 
-// lookedUp is the number of users whose segments are looked up at a time.
+// lookedUp is the number of users whose segments are looked up together.
 const lookedUp = 1 << 16
 
-// taken returns the users whose slots may have been taken: those in a segment where the limit is above 0.
+// taken returns those of the users in whose segment the limit has a maximum above 0.
 func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case s.zero == nil:
@@ -150,7 +152,7 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	return kept
 }
 
-// heldBack counts the users whom a limit denied for the first time, and the campaigns that had sent to them.
+// heldBack counts the users whom a limit has denied for the first time, and the campaigns that had sent to these users.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {
@@ -179,7 +181,7 @@ func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	}
 }
 
-// common counts the users who hold a send of the message from after an instant.
+// common returns the number of users who have a send of the message after the given time.
 func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64) {
 	if len(m.parts) == 0 || m.parts[len(m.parts)-1].at <= after {
 		return 0
@@ -193,7 +195,7 @@ func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64
 	return n
 }
 
-// together returns the users of all parts.
+// together returns the users of all parts of the message.
 func (m *message) together() *roaring.Bitmap {
 	if m.union == nil {
 		m.union, m.joined = roaring.New(), 0

@@ -8,28 +8,28 @@ import (
 	"capper/internal/capping"
 )
 
-// message is a message on a channel with its sends that the logs may still hold.
+// message is a message on one channel, with the sends that logs may still contain.
 type message struct {
 	capping.Message
 	channel  capping.Channel
-	counts   bool      // the message is selected
-	campaign *campaign // its row
-	parts    []part    // in the order of time; the users of two parts may be the same only if a log forgot the first
-	sends    int       // users of all parts
+	counts   bool      // the configuration selects the message
+	campaign *campaign // row of the message in the output
+	parts    []part    // in order of time; two parts have common users only if a log has removed the send of the first
+	sends    int       // number of users in all parts
 	lastCall capping.Instant
-	union    *roaring.Bitmap // users of the first joined parts; nil: to be computed
+	union    *roaring.Bitmap // users of the first joined parts; nil: must be computed again
 	joined   int
-	// unknown holds the users whose latest call ended with an unknown result, and who have no known send. doubt holds
-	// the users of releases with an unknown result. Nil: nobody.
+	// unknown holds the users without a known send whose latest call had an unknown result. doubt holds the users whose
+	// release had an unknown result. A nil bitmap contains no users.
 	unknown, doubt *roaring.Bitmap
 }
 
-// part is the users of one call who still hold their send.
+// part holds the users of one call whose send was not released.
 type part struct {
 	at    capping.Instant
 	week  int
-	raw   *bitmap.Bitmap  // as recorded
-	users *roaring.Bitmap // nil: those of raw
+	raw   *bitmap.Bitmap  // users in the audit record
+	users *roaring.Bitmap // nil: the users in raw
 }
 
 func (p *part) set() *roaring.Bitmap {
@@ -39,7 +39,7 @@ func (p *part) set() *roaring.Bitmap {
 	return p.users
 }
 
-// message returns the state of a message on a channel, and creates it if necessary.
+// message returns the message on the channel, and adds a new message if necessary.
 func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	for _, m := range e.messages[of] {
 		if m.channel == channel {
@@ -54,7 +54,7 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// sweep drops data about sends that are no longer in any log. It runs about twenty times within the longest retention
+// sweep removes data about sends that no log contains any more. It runs about twenty times within the longest retention
 // of a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
@@ -80,7 +80,7 @@ func (e *engine) sweep(now capping.Instant) {
 	}
 }
 
-// forget removes the parts at or before the horizon.
+// forget removes the parts of the message whose time is not after the horizon.
 func (m *message) forget(horizon capping.Instant, t *takers) {
 	n := 0
 	for n < len(m.parts) && m.parts[n].at <= horizon {
@@ -94,7 +94,7 @@ func (m *message) forget(horizon capping.Instant, t *takers) {
 	}
 }
 
-// filter counts a filter call.
+// filter counts the audit record of a filter call.
 func (e *engine) filter(r *audit.Record) {
 	m := e.message(r.Message, r.Channel)
 	m.lastCall = r.At
@@ -117,7 +117,7 @@ func (e *engine) filter(r *audit.Record) {
 	}
 }
 
-// sent counts a send to the users of a call.
+// sent counts one send to each user of a call.
 func (e *engine) sent(m *message, p part) {
 	n := int(p.raw.Cardinality())
 	if n == 0 {
@@ -135,7 +135,7 @@ func (e *engine) sent(m *message, p part) {
 	e.people.add(m, p.at, p.week, p.raw)
 }
 
-// replayed counts the users whose send was unknown.
+// replayed counts a send to those of the users whose earlier send had an unknown result.
 func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) {
 	if m.unknown == nil || m.unknown.IsEmpty() {
 		return
@@ -145,7 +145,7 @@ func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) 
 	e.sent(m, part{at: at, raw: bitmap.OfSorted(found.ToArray())})
 }
 
-// uncertain notes the users who have no known send, and for whom the result of a call is unknown.
+// uncertain adds users whose call had an unknown result to m.unknown, except users with a known send.
 func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	news := users.Clone()
 	for i := range m.parts {
@@ -160,12 +160,12 @@ func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	m.unknown.Or(news)
 }
 
-// horizon returns the instant up to which logs have forgotten sends at the time of a call.
+// horizon returns the time up to which logs have removed sends when a call is made.
 func (e *engine) horizon(r *audit.Record) capping.Instant {
 	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
 }
 
-// release takes back sends.
+// release counts the audit record of a release.
 func (e *engine) release(r *audit.Record) {
 	horizon := e.horizon(r)
 	for _, m := range e.messages[r.Message] {
@@ -193,7 +193,7 @@ func (e *engine) release(r *audit.Record) {
 	}
 }
 
-// settled forgets unknown results, because the log holds no send to these users.
+// settled removes users from m.unknown and m.doubt, because the logs contain no sends to these users.
 func (m *message) settled(users *roaring.Bitmap) {
 	if m.doubt != nil {
 		m.doubt.AndNot(users)
@@ -203,7 +203,7 @@ func (m *message) settled(users *roaring.Bitmap) {
 	}
 }
 
-// takeBack takes back the latest send of the message from after the horizon to each of the users.
+// takeBack cancels the latest send of the message to each user, if this send is after the horizon.
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()
 	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {

@@ -17,12 +17,12 @@ import (
 // output collects the results of all passes.
 type output struct {
 	*Config
-	names     []string // segments by code; "": none
+	names     []string // segment names by code; index 0 is ""
 	records   int64
 	sequences audit.Sequences
 	begins    capping.Instant
 	spreads   map[rowKey][]spread
-	limits    [][]int64 // by code and limit, the last one for any limit
+	limits    [][]int64 // by segment code and limit; the last element counts any limit
 	campaigns map[campaignKey]*campaign
 	known     map[string]*capping.Policy
 	blocks    []bitmap.Encoded
@@ -30,18 +30,18 @@ type output struct {
 	more      bool
 }
 
-// rowKey names a row of people: of a segment, a channel or a namespace.
+// rowKey identifies a row of the table of people: a segment, a channel or a namespace.
 type rowKey struct {
-	name                 string // of a namespace
+	name                 string // name of the namespace
 	channel              capping.Channel
 	code                 int
 	bySegment, byChannel bool
 }
 
-// spread is a histogram of the users in a segment, and one of the others.
+// spread contains two histograms: one for the users in a segment, and one for the users in no segment.
 type spread struct{ in, out histogram }
 
-// histogram is the number of users by their number of messages, with the number of all their messages.
+// histogram contains the number of users for each number of messages, and the total number of messages.
 type histogram struct {
 	users    [api.PressureMost + 1]int64
 	messages int64
@@ -64,11 +64,11 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// campaign is the row of a message on a channel, by week.
+// campaign is the output row of a message on a channel, with numbers for each week.
 type campaign struct {
 	campaignKey
 	sends, released, held []int64
-	users                 *roaring.Bitmap // who were held back; nil: nobody
+	users                 *roaring.Bitmap // users who were held back; nil: no users
 	takers                map[*campaign]int64
 }
 
@@ -90,7 +90,8 @@ func (o *output) spread(key rowKey, week int) *spread {
 
 func (o *output) atLimit(code, limit, users int) { o.limits[code][limit] += int64(users) }
 
-// campaign returns the row of a message. Beyond mostCampaigns all others share one row.
+// campaign returns the row of a message on a channel. If there are mostCampaigns rows, all further messages share one
+// row.
 func (o *output) campaign(m capping.Message, channel capping.Channel) *campaign {
 	key := campaignKey{m, channel}
 	if c := o.campaigns[key]; c != nil {
@@ -114,10 +115,10 @@ func (c *campaign) takenBy(by *campaign, users int64) {
 	c.takers[by] += users
 }
 
-// policies keeps the policies, for the names of channels.
+// policies stores the policies, which contain the names of channels.
 func (o *output) policies(known map[string]*capping.Policy) { o.known = known }
 
-// channelName returns the name of a channel: by the current policy, or by one that was in force.
+// channelName returns the name of a channel in the current policy or in an earlier policy.
 func (o *output) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -140,7 +141,7 @@ func policiesOf(known map[string]*capping.Policy, versions []string) (list []*ca
 	return list
 }
 
-// result returns the answer.
+// result returns the result of the count.
 func (o *output) result() *Result {
 	p := &api.Pressure{ConfigVersion: o.Policy.Version, Records: o.records, Gaps: o.sequences.Gaps(),
 		People: o.people(), AtLimits: o.atLimits()}
@@ -170,7 +171,7 @@ func (o *output) result() *Result {
 	return r
 }
 
-// people returns the rows of people.
+// people returns the rows of the table of people.
 func (o *output) people() []api.PressurePeople {
 	all := make([]spread, o.Weeks)
 	var rows []api.PressurePeople
@@ -200,7 +201,7 @@ func (o *output) people() []api.PressurePeople {
 	return rows
 }
 
-// keys returns the keys of the channels and then of the namespaces, sorted.
+// keys returns the row keys of the channels, followed by the row keys of the namespaces. Both lists are sorted.
 func (o *output) keys() (keys []rowKey) {
 	for key := range o.spreads {
 		if !key.bySegment {
@@ -242,7 +243,7 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns a row of the table: users and the numbers of messages that they got.
+// row returns a row of the table of people, with the number of users for each number of messages.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {
@@ -262,7 +263,7 @@ func (o *output) row(by, name string, size *int64, spreads []spread) api.Pressur
 	return row
 }
 
-// atLimits returns the users at each limit.
+// atLimits returns the numbers of users who have reached each limit.
 func (o *output) atLimits() []api.PressureAtLimit {
 	list := []api.PressureAtLimit{}
 	for i := range o.names {
@@ -302,7 +303,8 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// sorted returns the campaigns for which by is above 0, in descending order, at most the configured number.
+// sorted returns the campaigns for which the function by returns more than 0, in descending order of this value. It
+// returns at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {
 		if by(c) > 0 {
@@ -331,7 +333,7 @@ func (o *output) rows() []api.PressureCampaign {
 	return list
 }
 
-// held returns the campaigns from which the most users were held back.
+// held returns the campaigns from which most users were held back.
 func (o *output) held() []api.PressureHeld {
 	list := []api.PressureHeld{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.held) }) {

@@ -15,15 +15,15 @@ import (
 	"capper/internal/capping"
 )
 
-// people holds the numbers of the users of one pass.
+// people holds the numbers of messages of the users whom one pass counts.
 type people struct {
 	*Config
 	out         *output
-	from, until int // keys of the pages that are counted
+	from, until int // the pass counts pages whose keys are from from to below until
 	pages       map[int]*page
 	bytes       int64
-	rows        map[rowKey]int // row of a channel or namespace
-	windows     []window       // that limits look back to
+	rows        map[rowKey]int // index of the row of a channel or namespace
+	windows     []window       // windows in which limits count sends
 	limits      []segmentLimits
 	numbers     *numbering.Numbers
 	adding      []*bitmap.Counts
@@ -31,20 +31,20 @@ type people struct {
 	spaceRow    int
 }
 
-// page holds the numbers of 65,536 neighbouring users.
+// page holds the numbers of messages of 65,536 consecutive users.
 type page struct {
-	weeks   [][]bitmap.Counts // by row and week; row 0 is everybody
+	weeks   [][]bitmap.Counts // by row and week; row 0 counts all messages
 	windows []bitmap.Counts
 }
 
-// window selects the sends that a limit counts now.
+// window contains the channels and the beginning of the period in which a limit counts sends now.
 type window struct {
 	after    capping.Instant
 	channels capping.ChannelSet
 }
 
-// segmentLimits are the limits of a segment. The window of a limit depends on the time zone of the user: by zone, the
-// first one for users in no zone.
+// segmentLimits holds the limits of a segment. The window of a limit may depend on the user's time zone. For each
+// limit, windows contains an index for each time zone, beginning with the users in no time zone.
 type segmentLimits struct {
 	limits  []*capping.Limit
 	windows [][]int
@@ -59,7 +59,7 @@ func newPeople(cfg *Config, out *output, from int) *people {
 	return p
 }
 
-// names returns the segments by code; 0 is none.
+// names returns the segment names by code. The code 0 means no segment, and has the name "".
 func (c *Config) names() []string {
 	names := []string{""}
 	if c.Segments != nil {
@@ -68,7 +68,8 @@ func (c *Config) names() []string {
 	return names
 }
 
-// zonesOf returns the time zones of users under a policy: the policy's own zone first.
+// zonesOf returns the time zones that users may have under a policy, beginning with the default time zone of the
+// policy.
 func (c *Config) zonesOf(l *capping.Limit, policy *capping.Policy) []*time.Location {
 	zones := []*time.Location{cmp.Or(policy.Zone, time.UTC)}
 	if l.Calendar != "" && l.UserZone && c.Segments != nil {
@@ -100,7 +101,8 @@ func (p *people) limitsOf(segment string) (s segmentLimits) {
 	return s
 }
 
-// row returns the row of a channel or namespace. Beyond mostRows all others share one row.
+// row returns the index of the row of a channel or namespace. If there are mostRows rows, all further channels or
+// namespaces share one row.
 func (p *people) row(key rowKey) int {
 	if row, known := p.rows[key]; known {
 		return row
@@ -115,7 +117,7 @@ func (p *people) row(key rowKey) int {
 	return p.rows[key]
 }
 
-// counts returns the numbers that a send changes on a page.
+// counts returns the counters in a page that change with a send.
 func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*bitmap.Counts {
 	p.adding = p.adding[:0]
 	if week >= 0 && m.counts {
@@ -140,12 +142,12 @@ func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*b
 	return p.adding
 }
 
-// use prepares the rows of a message.
+// use looks up the rows of a message.
 func (p *people) use(m *message) {
 	p.channelRow, p.spaceRow = p.row(rowKey{channel: m.channel, byChannel: true}), p.row(rowKey{name: m.Namespace})
 }
 
-// add counts a send.
+// add counts a send to each user in the bitmap.
 func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bitmap) {
 	p.use(m)
 	for i := range users.Filled() {
@@ -159,7 +161,7 @@ func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bit
 			p.pages[key] = on
 		}
 		counts := p.counts(on, m, at, week)
-		if len(counts) == 0 { // a send from before all weeks
+		if len(counts) == 0 { // the send was before all counted weeks
 			continue
 		}
 		before := size(counts)
@@ -175,7 +177,7 @@ func size(counts []*bitmap.Counts) (bytes int64) {
 	return bytes
 }
 
-// remove takes a counted send back.
+// remove cancels counted sends.
 func (p *people) remove(m *message, at capping.Instant, week int, users *roaring.Bitmap) {
 	p.use(m)
 	var counts []*bitmap.Counts
@@ -195,7 +197,7 @@ func (p *people) remove(m *message, at capping.Instant, week int, users *roaring
 	}
 }
 
-// bound leaves the upper half of the pages to a further pass if the memory is used up.
+// bound leaves the upper half of the pages to a further pass, if the pass needs too much memory.
 func (p *people) bound() {
 	if p.bytes <= p.MemoryBytes || len(p.pages) < 2 {
 		return
@@ -215,7 +217,7 @@ func (p *people) bound() {
 	}
 }
 
-// end adds the numbers of all pages to the output.
+// end adds the numbers in all pages to the output.
 func (p *people) end(ctx context.Context) error {
 	l := newLookup(p)
 	for n, key := range slices.Sorted(maps.Keys(p.pages)) {
@@ -230,7 +232,7 @@ func (p *people) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spread adds the histograms of a page.
+// spread adds the histograms of a page to the output.
 func (p *people) spread(on *page, l *lookup) {
 	for row, key := range p.rowKeys() {
 		if row >= len(on.weeks) || on.weeks[row] == nil {
@@ -251,7 +253,7 @@ func (p *people) spread(on *page, l *lookup) {
 	}
 }
 
-// rowKeys returns the keys of all rows, in their order.
+// rowKeys returns the keys of all rows, in the order of their indexes.
 func (p *people) rowKeys() []rowKey {
 	keys := make([]rowKey, 1+len(p.rows))
 	for key, row := range p.rows {
@@ -260,7 +262,7 @@ func (p *people) rowKeys() []rowKey {
 	return keys
 }
 
-// atLimits counts the users of a page who are at a limit.
+// atLimits counts the users in a page who have reached a limit.
 func (p *people) atLimits(key int, on *page, l *lookup) {
 	if on.windows == nil {
 		return
@@ -288,7 +290,7 @@ func (p *people) atLimits(key int, on *page, l *lookup) {
 	}
 }
 
-// list keeps the users that the caller asks for.
+// list adds users to the list of users that the caller has requested.
 func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	if p.AtLimit == nil || p.AtLimit.Limit != limit || p.AtLimit.Segment != p.out.names[code] {
 		return
@@ -302,7 +304,7 @@ func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	p.out.images = append(p.out.images, p.numbers.Users(&images, numbers)...)
 }
 
-// lookup holds the segments and zones of the users of a page.
+// lookup holds the segments and time zones of the users in a page.
 type lookup struct {
 	*people
 	segments []*bitmap.Words // by code
@@ -331,7 +333,7 @@ func newLookup(p *people) *lookup {
 	return l
 }
 
-// load looks up the users of a page.
+// load looks up the segments and time zones of all users in a page.
 func (l *lookup) load(key int) {
 	if l.Segments == nil {
 		return
@@ -365,7 +367,7 @@ func (l *lookup) load(key int) {
 	}
 }
 
-// zone sets w to the users in a time zone; 0 is none.
+// zone sets w to the users of the page who are in a time zone. The zone 0 means no time zone.
 func (l *lookup) zone(zone int, w *bitmap.Words) {
 	for i, z := range l.zones {
 		l.marks[i] = 0

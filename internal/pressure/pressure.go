@@ -17,33 +17,37 @@ import (
 	"capper/internal/segments"
 )
 
-// Config holds the settings of a count. Policy, Policies and Until are required.
+// Config holds the settings for counting messages per person. The fields Policy, Policies and Until are required.
 type Config struct {
 	Until capping.Instant // end of the latest week
 	Weeks int             // 1 to MaxWeeks; 0: DefaultWeeks
-	// Channel and Namespace select the messages that are counted. Channel is a pointer, because channel 0 is none.
+	// Channel and Namespace select the counted messages. With nil, all channels or all namespaces are counted. Channel
+	// is a pointer, because the channel 0 means messages without a channel.
 	Channel   *capping.Channel
 	Namespace *string
-	// Policy has the limits in force. Policies returns the policy of a configuration version; it is called once for
-	// each version.
+	// Policy contains the current limits. Policies returns the policy of a configuration version. Run calls Policies
+	// once for each version.
 	Policy   *capping.Policy
 	Policies func(version string) (*capping.Policy, error)
-	// Widen is the time by which rolling windows of Policy are longer than configured.
+	// Widen is the duration by which the rolling windows of Policy are longer than configured.
 	Widen time.Duration
-	// Segments is the generation in use, and Sizes the number of users by segment. Nil: everybody is in no segment.
+	// Segments is the current generation, and Sizes contains the number of users in each segment. With a nil Segments,
+	// all users are in no segment.
 	Segments Segments
 	Sizes    map[string]int64
-	// AtLimit selects users to list; nil: none.
+	// AtLimit selects users for a list. With nil, Run lists no users.
 	AtLimit *AtLimit
-	// Most is the largest number of campaigns, of campaigns in HeldBack and of their takers. 0: DefaultMost.
+	// Most is the maximum number of campaigns, of campaigns in HeldBack, and of takers for each campaign in HeldBack.
+	// The value 0 means DefaultMost.
 	Most int
-	// MinTaken is the smallest number of sends of a campaign that is looked at as a taker. 0: DefaultMinTaken.
+	// MinTaken is the minimum number of sends with which a campaign can be a taker. The value 0 means DefaultMinTaken.
 	MinTaken int
-	// MemoryBytes bounds the memory for the numbers of users. 0: DefaultMemory.
+	// MemoryBytes limits the memory in bytes for the numbers of messages. The value 0 means DefaultMemory.
 	MemoryBytes int64
 }
 
-// Segments is a generation of the segments; see capping.Segments for the methods. A *segments.Snapshot is one.
+// Segments is the interface of a segments generation; see capping.Segments for the methods. The type *segments.Snapshot
+// implements Segments.
 type Segments interface {
 	Generation() string
 	Names() []string
@@ -55,7 +59,7 @@ type Segments interface {
 
 var _ Segments = (*segments.Snapshot)(nil)
 
-// In sets the generation in use.
+// In sets the current generation in c.
 func (c *Config) In(s *segments.Snapshot) {
 	c.Segments, c.Sizes = s, map[string]int64{}
 	for _, size := range s.Segments() {
@@ -63,13 +67,13 @@ func (c *Config) In(s *segments.Snapshot) {
 	}
 }
 
-// AtLimit selects the users of a segment who are at a limit.
+// AtLimit selects the users of a segment who have reached a limit.
 type AtLimit struct {
 	Segment string // "": users in no segment
 	Limit   string // "": any limit
 }
 
-// These are the bounds of Config and the values of its zero fields.
+// These constants are the limits and the default values for the fields of Config.
 const (
 	Week             = 7 * 24 * time.Hour
 	MaxWeeks         = 27
@@ -79,24 +83,26 @@ const (
 	DefaultMemory    = 1 << 30
 	mostTakers       = 200
 	mostCampaigns    = 100_000
-	mostRows         = 64 // channels and namespaces that are counted apart
+	mostRows         = 64 // channels and namespaces with a row of their own
 	others           = "(others)"
-	cancelledEvery   = 64 // pages between two looks at the context
+	cancelledEvery   = 64 // number of pages between two checks of the context
 	slackOfRetention = time.Hour
 )
 
-// Result is a count and the list of users that Config.AtLimit requests.
+// Result contains the counts, and the list of users that Config.AtLimit selects.
 type Result struct {
 	*api.Pressure
-	// Users holds the users who are at the limit. Images holds them where ids are not dense; then Users is nil.
+	// Users contains the users who have reached the limit. For ids that are not dense, Images contains these users and
+	// Users is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
 }
 
-// Read returns the records from an instant on, in the order of time. A pass over the records calls it once.
+// Read returns the audit records from a time on, in the order of time. Each pass over the records calls Read once.
 type Read func(from capping.Instant) iter.Seq2[*audit.Record, error]
 
-// Run counts the records. Run runs in the caller's goroutine and ends with the context.
+// Run counts the messages per person in the records. Run uses only the caller's goroutine, and returns when the context
+// ends.
 func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 	if cfg.Policy == nil || cfg.Policies == nil || cfg.Until <= 0 {
 		return nil, errors.New("pressure: Config.Policy, Config.Policies and Config.Until must be set")
@@ -134,12 +140,12 @@ func (c *Config) defaults() {
 	c.MemoryBytes = cmp.Or(c.MemoryBytes, DefaultMemory)
 }
 
-// start returns the first instant of the earliest week.
+// start returns the beginning of the earliest week.
 func (c *Config) start() capping.Instant {
 	return c.Until - capping.Instant(c.Weeks)*capping.Instant(Week.Milliseconds())
 }
 
-// week returns the week of an instant: 0 for the latest one, and -1 outside all weeks.
+// week returns the index of the week that contains a time: 0 for the latest week, and -1 for a time outside all weeks.
 func (c *Config) week(at capping.Instant) int {
 	if at >= c.Until || at < c.start() {
 		return -1
@@ -147,18 +153,18 @@ func (c *Config) week(at capping.Instant) int {
 	return int((c.Until - 1 - at) / capping.Instant(Week.Milliseconds()))
 }
 
-// engine is one pass over the records.
+// engine makes one pass over the records.
 type engine struct {
 	*Config
 	out      *output
-	begin    capping.Instant // records before it are not needed
-	first    bool            // the pass that counts all that does not belong to single users
+	begin    capping.Instant // earlier records are not needed
+	first    bool            // first pass, which also counts everything that does not concern single users
 	people   *people
-	numbers  *numbering.Numbers // nil: the ids are dense
+	numbers  *numbering.Numbers // nil: dense ids
 	policies map[string]*capping.Policy
 	messages map[capping.Message][]*message
 	takers   takers
-	keep     time.Duration // the longest time for which a log keeps a send
+	keep     time.Duration // longest time for which a log keeps a send
 	swept    capping.Instant
 	last     capping.Instant
 	spans    map[limitKey]*span
@@ -176,7 +182,7 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 	return e
 }
 
-// take counts the next record.
+// take counts the next audit record.
 func (e *engine) take(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf("audit record %d of instance %s must not be earlier than the record before it", r.Sequence,
@@ -214,7 +220,7 @@ func (e *engine) take(r *audit.Record) error {
 	return nil
 }
 
-// notice counts the record.
+// notice counts the record for the numbers about the audit itself, such as missing records.
 func (e *engine) notice(r *audit.Record) {
 	if e.out.records == 0 {
 		e.out.begins = r.At
@@ -223,7 +229,7 @@ func (e *engine) notice(r *audit.Record) {
 	e.out.sequences.Add(r.Instance, r.Sequence)
 }
 
-// know reads the policy of a configuration version.
+// know reads the policy of a configuration version, unless it has already been read.
 func (e *engine) know(version string) error {
 	if e.policies[version] != nil {
 		return nil
@@ -237,12 +243,12 @@ func (e *engine) know(version string) error {
 	return nil
 }
 
-// counts reports whether the sends of the message on the channel are selected.
+// counts reports whether the configuration selects the message on the channel.
 func (e *engine) counts(m capping.Message, channel capping.Channel) bool {
 	return (e.Channel == nil || *e.Channel == channel) && (e.Namespace == nil || *e.Namespace == m.Namespace)
 }
 
-// end adds the numbers of the users of the pass.
+// end adds the numbers of the pass to the output.
 func (e *engine) end(ctx context.Context) error {
 	if e.first {
 		e.out.policies(e.policies)

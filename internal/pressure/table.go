@@ -10,21 +10,22 @@ import (
 	"capper/client/api"
 )
 
-// Table is a table of an answer.
+// Table is a table of the result.
 type Table struct {
-	Name  string // for machines
+	Name  string // name for programs
 	Title string
 	Head  []string
 	Rows  [][]string
 }
 
-// Tables returns the tables of an answer. whole is for machines: it has a column for each number of messages, and empty
-// cells in place of words for unknown numbers. Numbers of weeks that end before the audit begins are unknown.
+// Tables returns the tables of a result. The argument whole selects tables for programs: with a column for each number
+// of messages, and with empty cells for unknown numbers. The numbers of weeks that end before the beginning of the
+// audit are unknown.
 func Tables(p *api.Pressure, whole bool) []Table {
 	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
 
-// shownMost is the number of messages from which a table for people counts together.
+// shownMost is the number of messages from which a table for people counts users together.
 const shownMost = 7
 
 func peopleTable(p *api.Pressure, whole bool) Table {
@@ -75,7 +76,7 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// known reports whether the audit begins before the week ends.
+// known reports whether the audit begins before the end of the week.
 func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {
@@ -136,7 +137,8 @@ func campaigns(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// names returns the cells that name a campaign. People read its title, machines its id.
+// names returns the table cells that identify a campaign. Tables for people contain the title of the campaign, and
+// tables for programs contain only its id.
 func names(m *api.PressureMessage, whole bool) []string {
 	message := m.MessageID
 	if !whole && m.Title != "" {
