@@ -1,9 +1,9 @@
-// Package terminal implements the common behaviour of this project's command-line programs:
+// Package terminal implements the behaviour that the command-line programs of this project have in common:
 //
-//   - Data goes to standard output. Messages go to standard error, and each line begins with the program's name:
-//     `capper: error: …`, then `capper: hint: …` if there is advice.
-//   - Control characters in message ids, rows of files, file names and answers of servers are escaped. Escaped text
-//     cannot move the cursor, change the title or reverse the direction of text.
-//   - Files are written atomically.
-//   - The first signal ends a command, whatever the command waits for. A second signal ends the program at once.
+//   - Programs write data to standard output. Programs write messages to standard error. Each line begins with the name
+//     of the program: `capper: error: …`, and then `capper: hint: …` if there is advice.
+//   - Programs escape control characters in message ids, rows of files, file names and responses of servers. Escaped
+//     text cannot move the cursor, change the title of the terminal, or reverse the direction of text.
+//   - Programs write files atomically.
+//   - The first signal ends a command, even if the command is waiting. A second signal ends the program immediately.
 package terminal

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s as one line that is safe to print. Escape escapes the characters that Writer escapes, and also
-// line breaks and tabs, so that a table cell remains one cell.
+// Escape returns s as one line that is safe to print. Escape escapes the same characters as Writer, and also line
+// breaks and tabs, so that the text fits into one cell of a table.
 func Escape(s string) string {
 	if !harmful(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
@@ -19,8 +19,8 @@ func Escape(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(string(appendSafe(nil, []byte(s))))
 }
 
-// Writer escapes every character that controls a terminal, except line breaks and tabs. The escapes are those of
-// JSON, so JSON text stays valid. A Writer is safe for concurrent use.
+// Writer escapes every character that controls a terminal, except line breaks and tabs. The escapes have the syntax of
+// JSON, so that JSON text remains valid. A Writer is safe for concurrent use.
 type Writer struct {
 	to   io.Writer
 	mu   sync.Mutex
@@ -53,7 +53,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wholeCharacters returns the length of text without an incomplete character at its end.
+// wholeCharacters returns the length of the text without an incomplete UTF-8 character at its end.
 func wholeCharacters(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if start := len(text) - n; utf8.RuneStart(text[start]) {
@@ -66,8 +66,8 @@ func wholeCharacters(text []byte) int {
 	return len(text)
 }
 
-// harmful reports whether the text contains a character that must be escaped. It is fast for plain ASCII, the usual
-// case.
+// harmful reports whether the text contains a character that must be escaped. harmful is fast for text that contains
+// only ASCII, which is the usual case.
 func harmful[T string | []byte](text T) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

@@ -12,19 +12,20 @@ import (
 	"regexp"
 )
 
-// File is a file that is written atomically. Until Commit, the file has a temporary name in the target's directory. A
-// reader sees the old file or the new one, even if the writer dies. A File is not safe for concurrent use.
+// File is a file that is written atomically. Until Commit, the file has a temporary name in the directory of the
+// target. Readers see either the old file or the new file, even if the program crashes. A File is not safe for
+// concurrent use.
 //
-// CreateFile writes directly to a target that is a pipe, a terminal or another device.
+// If the target is a pipe, a terminal or another device, CreateFile writes directly to the target.
 type File struct {
 	file   *os.File
-	target string // "" when it is written in place
+	target string // "": written directly to the target
 }
 
 var _ io.Writer = (*File)(nil)
 
-// CheckTarget checks before the work whether a file can be written to the path. The directory must exist, and the
-// path itself must not be a directory.
+// CheckTarget checks whether a command can write a file to the path, before the command does its work. The directory
+// must exist, and the path itself must not be a directory.
 func CheckTarget(path string) error {
 	if path == "" {
 		return errors.New("the name of the output file must not be empty")
@@ -38,12 +39,13 @@ func CheckTarget(path string) error {
 	return nil
 }
 
-// CreateFile begins a file in an existing directory. Commit or Abort ends it. If the path is a symbolic link, the
-// link's target is replaced. The new file has the mode of the replaced file, or else the default mode.
+// CreateFile begins to write a file in an existing directory. The caller must call Commit or Abort at the end. If the
+// path is a symbolic link, Commit replaces the file to which the link points. The new file has the mode of the replaced
+// file. Without a replaced file, it has the default mode.
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
-// create creates a file with the given mode, whatever the umask and the old file's mode are. A mode of 0 means the
-// behaviour of CreateFile.
+// create creates a file with the given mode, regardless of the umask and of the mode of a replaced file. With the mode
+// 0, create does the same as CreateFile.
 func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +68,7 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// begin creates the temporary file in the target's directory. A mode of 0 means the default mode.
+// begin creates the temporary file in the directory of the target. The mode 0 means the default mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {
@@ -90,17 +92,17 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	}
 }
 
-// part matches the names of files that are not committed.
+// part matches the names of temporary files.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether the name is that of a file that was never committed. A killed writer leaves such a file
-// behind.
+// IsPart reports whether the name is the name of a temporary file. A program that was killed leaves such a file behind.
 func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
 
-// Commit renames the file to its target name, durably. After an error the old file still exists.
+// Commit renames the temporary file to the name of the target. Afterwards the file and its name are durable. If Commit
+// returns an error, the old file still exists.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return f.file.Close()
@@ -115,14 +117,15 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// Abort deletes the temporary file. After Commit it does nothing.
+// Abort deletes the temporary file. After Commit, Abort does nothing.
 func (f *File) Abort() {
 	if f.file.Close() == nil && f.target != "" {
 		_ = os.Remove(f.file.Name())
 	}
 }
 
-// WriteFile writes a file with one function. If the function fails, no file is left behind.
+// WriteFile writes a file by calling the function write. If the function returns an error, WriteFile leaves no new file
+// behind.
 func WriteFile(path string, write func(io.Writer) error) error {
 	f, err := CreateFile(path)
 	if err != nil {
@@ -131,14 +134,14 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// private is the mode of files with private data, such as the list of a user's messages.
+// private is the mode of files with private data, such as a list of messages to a user.
 const private fs.FileMode = 0o600
 
-// CreatePrivateFile is like CreateFile, but only the owner can read the file; see WritePrivateFile.
+// CreatePrivateFile does the same as CreateFile, but only the owner can read the file; see WritePrivateFile.
 func CreatePrivateFile(path string) (*File, error) { return create(path, private) }
 
-// WritePrivateFile is like WriteFile, but only the owner can read the file, from its creation on. The umask and the
-// mode of a replaced file have no effect.
+// WritePrivateFile does the same as WriteFile, but only the owner can ever read the file. The umask and the mode of a
+// replaced file do not change this.
 func WritePrivateFile(path string, write func(io.Writer) error) error {
 	f, err := CreatePrivateFile(path)
 	if err != nil {
@@ -147,7 +150,7 @@ func WritePrivateFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// fill writes the file and commits it.
+// fill writes the content of the file and commits the file.
 func (f *File) fill(write func(io.Writer) error) error {
 	defer f.Abort()
 	if err := write(f); err != nil {

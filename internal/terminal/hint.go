@@ -10,7 +10,7 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// Hinted adds advice for the user to an error. Hinted returns nil for a nil error.
+// Hinted adds advice for the user to an error. For a nil error, Hinted returns nil.
 func Hinted(err error, hint string) error {
 	if err == nil {
 		return nil
@@ -18,7 +18,7 @@ func Hinted(err error, hint string) error {
 	return hinted{err, hint}
 }
 
-// Hint returns the advice that was added to the error last, or "" if there is none.
+// Hint returns the advice that was last added to the error. If the error has no advice, Hint returns "".
 func Hint(err error) string {
 	var h hinted
 	if errors.As(err, &h) {

@@ -15,29 +15,30 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Program is a command-line program: capper or segmentbuild.
+// Program describes a command-line program, which is capper or segmentbuild.
 type Program struct {
 	Name        string
-	Description string // the list of exit statuses is written below it
-	Version     string // the text that --version prints
-	// Words are texts that flags refer to as ${name} in their help and enum.
+	Description string // text of --help, which is followed by the list of exit statuses
+	Version     string // text of --version
+	// Words contains texts to which the help and the enum of flags refer as ${name}.
 	Words map[string]string
-	// Last is the highest status of the program's consecutive exit statuses. Beyond lists the statuses above it.
-	// Statuses adds text to the help of some statuses.
+	// Last is the highest of the program's consecutive exit statuses. Beyond contains the exit statuses above Last.
+	// Statuses contains additional help texts for some exit statuses.
 	Last     Status
 	Beyond   []Status
 	Statuses map[Status]string
-	// Patience is the time that a command has after a signal to finish its work. Servers lists the commands without
-	// this limit, because they stop in their own order.
+	// Patience is the time after a signal in which a command can finish its work. Servers contains the commands without
+	// this time limit, because these commands stop in their own way.
 	Patience time.Duration
 	Servers  []string
-	// Judge returns the status of the program's own errors, and a hint for errors without one. If Judge is nil or
-	// returns Done, StatusOf decides.
+	// Judge returns the exit status for an error of the program, and advice if the error has none. If Judge is nil or
+	// returns Done, StatusOf determines the exit status.
 	Judge func(error) (Status, string)
 }
 
-// Run executes one command line and returns the exit status. commands is a pointer to kong's struct of commands. Each
-// command's Run method takes a context.Context, which ends at a signal, and *Streams.
+// Run executes one command line and returns the exit status. The argument commands is a pointer to the program's kong
+// struct of commands. The method Run of each command receives a context.Context, which ends after a signal, and
+// *Streams.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
@@ -51,7 +52,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 		return p.end(on, err)
 	}
 	command, err := parser.Parse(args)
-	if exited { // --help or --version has printed what was asked for
+	if exited { // --help or --version has printed its text
 		return int(Done)
 	}
 	if err == nil {
@@ -67,7 +68,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	return p.end(on, err)
 }
 
-// repeated returns an error if a flag with one value is given twice, because one of the values would be ignored.
+// repeated returns an error if a flag for a single value is given twice, because one value would be ignored.
 func repeated(command *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
 	for _, path := range command.Path {
@@ -83,17 +84,18 @@ func repeated(command *kong.Context) error {
 	return nil
 }
 
-// misused returns the error for wrong arguments. A hint of the error itself comes first.
+// misused adds advice and the exit status for wrong usage to an error. If the error already has advice, misused keeps
+// this advice.
 func (p Program) misused(err error) error {
 	hint := Hint(err)
 	hint = cmp.Or(hint, p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one")
 	return Hinted(Misuse(err), hint)
 }
 
-// helpWidth is the longest line of help text, in characters.
+// helpWidth is the maximum number of characters in a line of help text.
 const helpWidth = 110
 
-// end prints the error and its hint, and returns the exit status.
+// end prints the error and its advice, and returns the exit status.
 func (p Program) end(on *Streams, err error) int {
 	if err == nil {
 		return int(Done)
@@ -112,7 +114,7 @@ func (p Program) end(on *Streams, err error) int {
 	return int(status)
 }
 
-// indent indents all lines of a message except the first. Lines that are already indented do not change.
+// indent indents all lines of a message except the first line. indent does not change lines that are already indented.
 func indent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -123,8 +125,8 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// UntilSignal returns a context that ends at the first interrupt or SIGTERM. A second signal ends the program at
-// once.
+// UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. A second signal ends the program
+// immediately.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -9,38 +9,38 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Unit is the thing that a Progress counts.
+// Unit is the unit that a Progress counts.
 type Unit string
 
-// A Progress counts bytes of files, users of an audience, and lines of a text.
+// These units are bytes of files, users of an audience, and lines of a text.
 const (
 	Bytes Unit = "bytes"
 	Users Unit = "users"
 	Lines Unit = "lines"
 )
 
-// Progress shows the progress of long work. On a terminal it draws a bar with rate and remaining time for the current
-// step; elsewhere it prints lines. Progress is safe for concurrent use.
+// Progress shows the progress of a command with several steps. On a terminal, it draws a bar with the rate and the
+// remaining time of the current step. Otherwise it prints lines. A Progress is safe for concurrent use.
 type Progress struct {
 	on   *Streams
 	unit Unit
-	bars *mpb.Progress // nil when not on a terminal
+	bars *mpb.Progress // nil: not on a terminal
 
-	done, total atomic.Int64           // counts of this step
-	state       atomic.Pointer[string] // text beside the numbers of the bar; drawing must not wait for mu
+	done, total atomic.Int64           // numbers of the current step
+	state       atomic.Pointer[string] // text after the bar; drawing must not wait for mu
 
 	mu          sync.Mutex
-	step        string // under way; "" for none
+	step        string // name of the current step; "": no step
 	since, told time.Time
 	bar         *mpb.Bar
 	stopped     bool
 }
 
-// lineEvery is the pause between two progress lines of one step.
+// lineEvery is the minimum time between two lines about the progress of one step.
 const lineEvery = 5 * time.Second
 
-// NewProgress returns a Progress that draws on standard error. Stop ends it. While a bar is shown, other output to
-// the terminal would disturb the bar.
+// NewProgress returns a Progress that writes to standard error. The caller must call Stop at the end. While a bar is
+// visible, the program should not write other text to the terminal.
 func NewProgress(on *Streams, unit Unit) *Progress {
 	p := &Progress{on: on, unit: unit}
 	if to := on.Err.Unwrap(); isTerminal(to) && (unit != Lines || !isTerminal(on.Out.Unwrap())) {
@@ -49,8 +49,8 @@ func NewProgress(on *Streams, unit Unit) *Progress {
 	return p
 }
 
-// Step ends the previous step and begins a step with total units. A total of 0 means that the number is not known
-// yet.
+// Step ends the previous step, and begins a step with the given number of units. A total of 0 means that the number of
+// units is not yet known.
 func (p *Progress) Step(what string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *Progress) Step(what string, total int64) {
 
 func (p *Progress) newBar() *mpb.Bar {
 	name := decor.Name(Escape(p.step), decor.WCSyncSpaceR)
-	if p.unit == Lines && p.total.Load() == 0 { // no end is known, and no time until then
+	if p.unit == Lines && p.total.Load() == 0 { // without a known number of lines, the bar shows no end
 		return p.bars.New(0, mpb.NopStyle(), mpb.PrependDecorators(name, decor.CurrentNoUnit("%d lines,"),
 			decor.AverageSpeed(0, " %.0f/s"), p.beside()))
 	}
@@ -79,7 +79,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside returns the text beside the numbers of the bar.
+// beside returns a decorator for the text after the numbers of the bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -89,7 +89,7 @@ func (p *Progress) beside() decor.Decorator {
 	})
 }
 
-// Add adds done units to the current step, and adds total to its known size.
+// Add adds finished units to the current step, and adds total to the number of units in the step.
 func (p *Progress) Add(done, total int64) {
 	now, sum := p.done.Add(done), p.total.Add(total)
 	if p.bars == nil {
@@ -103,8 +103,8 @@ func (p *Progress) Add(done, total int64) {
 	}
 }
 
-// Reach sets the number of finished units of the current step, and a text about them. The text stands beside the bar,
-// or in a line every few seconds.
+// Reach sets the number of finished units in the current step, and a text about these units. The text appears next to
+// the bar, or in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)
@@ -127,8 +127,8 @@ func (p *Progress) Reach(done int64, state string) {
 	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
 }
 
-// Note shows the reason why the current step waits. The text stands beside the bar until the step goes on, or is
-// printed as a line at once.
+// Note shows the reason why the current step waits. The text appears next to the bar until the step continues. Without
+// a bar, Note prints the text immediately.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)
@@ -137,7 +137,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon returns a colon, a blank and the text, or "" for an empty text.
+// colon returns ": " followed by the text. For an empty text, colon returns "".
 func colon(text string) string {
 	if text == "" {
 		return ""
@@ -145,8 +145,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// endStep ends the current step. The caller holds the lock. Only a step that counts bytes prints a final line,
-// because the command's report sums up users and lines.
+// endStep ends the current step. The caller of endStep holds the lock. endStep prints a final line only for steps that
+// count bytes, because the reports of commands contain the numbers of users and lines.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return
@@ -154,7 +154,7 @@ func (p *Progress) endStep() {
 	done, took := p.done.Swap(0), time.Since(p.since).Seconds()
 	switch {
 	case p.bar != nil && done < p.total.Load():
-		p.bar.Abort(false) // the bar keeps the last progress
+		p.bar.Abort(false) // the bar keeps its last state
 	case p.bar != nil:
 		p.bar.SetTotal(-1, true)
 	case p.unit != Bytes:
@@ -169,7 +169,7 @@ func (p *Progress) endStep() {
 
 func mega(n int64) float64 { return float64(n) / 1e6 }
 
-// Stop ends the current step, finished or not. Nothing is shown afterwards.
+// Stop ends the current step, even if the step is not finished. After Stop, a Progress shows nothing.
 func (p *Progress) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,32 +8,32 @@ import (
 	"strings"
 )
 
-// Status is the exit status of a command's process. Each number has one meaning in all programs; docs/commands.md
-// tells users what to do about each.
+// Status is the exit status of a command. Each number has the same meaning in all programs. The file docs/commands.md
+// tells users how to react to each status.
 type Status int
 
-// These are the exit statuses of all programs.
+// These constants are the exit statuses of all programs.
 const (
-	Done      Status = iota // done, or nothing to do
-	Failure                 // a retry, or other rights, may succeed
-	Usage                   // a command line that makes no sense, to the program or to the service
-	BadInput                // a file or stream to read that is missing or has faults
-	Undecided               // users are left undecided: by the store, or between segments that overlap
-	Refused                 // the guard refused to publish
-	LostRace                // somebody else published first
+	Done      Status = iota // success, or nothing to do
+	Failure                 // a retry or other permissions may help
+	Usage                   // the program or the service rejected the arguments
+	BadInput                // an input file or stream is missing or contains errors
+	Undecided               // the store left users undecided, or segments overlap
+	Refused                 // the guard rejected the publish
+	LostRace                // another process published first
 	OnHold                  // publishing is on hold
 	Findings                // a check has findings
 )
 
-// meanings is the explanations of the statuses in `--help`.
+// meanings contains the texts of the exit statuses in `--help`.
 var meanings = [...]string{
 	Done: "done", Failure: "failure", Usage: "usage", BadInput: "bad input", Undecided: "users left undecided",
 	Refused: "refused by the guard", LostRace: "another process published first", OnHold: "publishing is on hold",
 	Findings: "findings",
 }
 
-// describe returns the help text about a program's exit statuses: all up to last, those in beyond, and the further
-// text for some.
+// describe returns the help text about the exit statuses of a program: all statuses up to last, and the statuses in
+// beyond. The argument more contains additional texts.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
 	for status := Done; status <= Findings; status++ {
@@ -49,7 +49,7 @@ func describe(last Status, beyond []Status, more map[Status]string) string {
 	return "Exit status: " + strings.Join(list, ", ") + "."
 }
 
-// failed is an error together with the exit status that it causes.
+// failed is an error with the exit status that it causes.
 type failed struct {
 	error
 	status Status
@@ -57,7 +57,8 @@ type failed struct {
 
 func (f failed) Unwrap() error { return f.error }
 
-// WithStatus sets the exit status for an error; nil stays nil. The outermost status of an error counts.
+// WithStatus sets the exit status for an error. For a nil error, WithStatus returns nil. If an error has several exit
+// statuses, the outermost status applies.
 func WithStatus(status Status, err error) error {
 	if err == nil {
 		return nil
@@ -65,11 +66,12 @@ func WithStatus(status Status, err error) error {
 	return failed{err, status}
 }
 
-// Misuse marks an error as a wrong command line, for example one with contradictory flags.
+// Misuse sets the exit status for wrong usage, for example for an error about contradictory flags.
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
-// StatusOf returns the exit status of an error: the one from WithStatus, or else Failure. Interrupts and time-outs
-// are Failure too, because they prove nothing about the input.
+// StatusOf returns the exit status that WithStatus has set for the error. Without such a status, StatusOf returns
+// Failure. For interrupts and time-outs, StatusOf returns Failure instead of BadInput, because they say nothing about
+// the input.
 func StatusOf(err error) Status {
 	var f failed
 	switch {

@@ -10,16 +10,16 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Streams holds the input and the outputs of a command. Out and Err escape control characters, so that the output
+// Streams contains the input and the outputs of a command. Out and Err escape control characters, so that the output
 // cannot control the terminal.
 type Streams struct {
-	Program string // name before each message on Err
+	Program string // prefix of each message to Err
 	In      io.Reader
 	Out     *Writer
 	Err     *Writer
 }
 
-// Data returns standard output without escaping, for the bytes of a file.
+// Data returns standard output without escaping, for writing the bytes of a file.
 func (s *Streams) Data() io.Writer { return s.Out.Unwrap() }
 
 // Say prints one line of information to standard error.
@@ -33,8 +33,8 @@ func (s *Streams) Warn(text string) { s.Say("warning: %s", text) }
 // ErrUnconfirmed reports that the user did not confirm a command.
 var ErrUnconfirmed = errors.New("the command was not confirmed: nothing was done")
 
-// Confirm asks the question on the terminal and returns nil if the answer is yes. If standard input is no terminal,
-// it returns a Misuse error that names the flag which answers the question.
+// Confirm prints a question on the terminal, and returns nil if the user answers yes. If standard input is not a
+// terminal, Confirm returns a Misuse error that names the flag for confirming the command.
 func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	if !isTerminal(s.In) {
 		return Hinted(Misuse(errors.New(question+" cannot ask for confirmation: standard input is not a "+
@@ -43,7 +43,7 @@ func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	}
 	fmt.Fprintf(s.Err, "%s: %s [y/N] ", s.Program, question)
 	answer, err := UntilStopped(ctx, 0, func() (answer string, err error) {
-		_, _ = fmt.Fscanln(s.In, &answer) // an empty line and the end of the input are no yes
+		_, _ = fmt.Fscanln(s.In, &answer) // an empty line and the end of the input mean no
 		return answer, nil
 	})
 	if err == nil && answer != "y" && answer != "yes" {
@@ -52,7 +52,7 @@ func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	return err
 }
 
-// isTerminal reports whether the stream is a terminal.
+// isTerminal reports whether the stream is connected to a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())

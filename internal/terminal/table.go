@@ -11,14 +11,14 @@ import (
 // Align is the alignment of the cells in a table.
 type Align bool
 
-// Tables align texts to the left and numbers to the right.
+// In tables, texts are usually aligned to the left and numbers to the right.
 const (
 	Left  Align = false
 	Right Align = true
 )
 
-// Table writes rows of cells in aligned columns, without trailing blanks. Table escapes the cells, so a message id
-// with line breaks stays in its cell.
+// Table writes rows of cells in aligned columns, without trailing blanks. Table escapes control characters in the
+// cells, so a message id with line breaks stays in its cell.
 func Table(to io.Writer, align Align, rows ...[]any) error {
 	var columns strings.Builder
 	var flags uint
@@ -33,7 +33,7 @@ func Table(to io.Writer, align Align, rows ...[]any) error {
 			}
 			fmt.Fprint(w, Escape(fmt.Sprint(cell)))
 		}
-		if align == Right { // only what a tab ends is in a column
+		if align == Right { // tabwriter aligns only cells that end with a tab
 			fmt.Fprint(w, "\t")
 		}
 		fmt.Fprintln(w)

@@ -11,7 +11,7 @@ type VersionCommand struct {
 	JSON bool `name:"json" help:"Print the result as JSON, with version, commit, commit_date, go_version and zone_rules."`
 }
 
-// Run prints the version of the build, like --version.
+// Run prints the version of the program in the same way as the flag --version.
 func (c *VersionCommand) Run(on *Streams) error {
 	if c.JSON {
 		return JSON(on.Out, version.Current())
@@ -20,5 +20,5 @@ func (c *VersionCommand) Run(on *Streams) error {
 	return err
 }
 
-// Version returns the program's name and build on one line.
+// Version returns the name and the version of the program on one line.
 func Version(program string) string { return program + " " + version.Current().String() }
