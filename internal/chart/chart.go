@@ -1,9 +1,11 @@
-// Package chart draws the console's pictures as SVG, in light or dark colours: values over time, and bars.
+// Package chart draws the charts of the console as SVG, in light or dark colours: lines over time, areas, bars and
+// columns.
 //
-// No other package uses github.com/go-analyze/charts. A measured picture with 60 values of two series has about 20 kB
-// and takes 2 ms. The library escapes text for XML. It writes presentation as style attributes, which an <img> shows
-// under any content security policy of the page. It names fonts and loads none. This package removes from names the
-// characters that XML cannot hold and those that reverse the direction of text.
+// Only this package uses the library github.com/go-analyze/charts. A chart with two series of 60 values has about 20
+// kB, and drawing it takes 2 ms. The library escapes text for XML. The library writes colours and sizes as style
+// attributes. An <img> element shows them under any content security policy of the page. The library refers to fonts by
+// name, and loads no fonts. This package replaces characters in names that XML cannot contain, and characters that
+// reverse the direction of text.
 package chart
 
 import (
@@ -15,21 +17,21 @@ import (
 	"github.com/go-analyze/charts"
 )
 
-// Series is a named list of values, one for each label of the picture.
+// Series is a list of values with a name. It contains one value for each label of the chart.
 type Series struct {
 	Name   string
 	Values []float64
 }
 
-// Picture holds the properties that all kinds of pictures share.
+// Picture holds the properties that all kinds of charts have in common.
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
-	Slim   bool   // for a phone: less than half as wide
-	Unit   string // unit of the values, shown at their axis, such as "decisions a second"; "": none
+	Slim   bool   // for phones, with less than half the width
+	Unit   string // unit of the values, such as "decisions a second", shown at their axis; "": no unit
 }
 
-// These constants give the size of pictures in view box units. Pictures scale with the page.
+// These constants are the sizes of charts, in units of the SVG view box. Browsers scale charts with the page.
 const (
 	width     = 900
 	height    = 260
@@ -41,14 +43,14 @@ const (
 
 	barPadding = 90
 	textSize   = 11
-	letter     = 7  // pixels, of a wide font
-	longest    = 40 // characters of a name
+	letter     = 7  // pixels for a letter in a wide font
+	longest    = 40 // maximum number of characters in a name
 )
 
 // Lines draws each series as a line over time.
 func Lines(p Picture, series []Series) ([]byte, error) { return p.lines(series, false) }
 
-// Areas draws the series over time as stacked areas.
+// Areas draws each series over time as an area. The areas are stacked.
 func Areas(p Picture, series []Series) ([]byte, error) { return p.lines(series, true) }
 
 func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
@@ -72,7 +74,7 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// width returns the width of the picture.
+// width returns the width of the chart.
 func (p Picture) width() int {
 	if p.Slim {
 		return narrowWidth
@@ -80,9 +82,10 @@ func (p Picture) width() int {
 	return width
 }
 
-// instants returns the labels of the time axis and the number of labels to show. A week has a label each day, a day
-// each four hours, and an hour each ten minutes. The last label ends at the edge of the picture, while the others
-// begin at their time. The last label is left out when it would overlap with the previous label.
+// instants returns the labels of the time axis, and the number of labels to show. The axis has a label for each day of
+// a week, for every four hours of a day, and for every ten minutes of an hour. The last label ends at the edge of the
+// chart, while all other labels begin at their time. If the last label would overlap the previous label, instants
+// removes the last label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
@@ -91,7 +94,7 @@ func (p Picture) instants() (labels []string, count int) {
 	if p.Slim {
 		count = min(count, 4)
 		for i := range labels {
-			labels[i], _, _ = strings.Cut(labels[i], " ") // days alone
+			labels[i], _, _ = strings.Cut(labels[i], " ") // only the day
 		}
 	}
 	if last := len(labels) - 1; last > 0 && 2*letter*(len([]rune(labels[last]))+1) > (p.width()-100)/max(count-1, 1) {
@@ -100,10 +103,10 @@ func (p Picture) instants() (labels []string, count int) {
 	return labels, count
 }
 
-// Bars draws a group of horizontal bars for each label, from the top down. The bars of the series are side by side,
-// or stacked.
+// Bars draws a group of horizontal bars for each label, from top to bottom. In each group, the bars of the series are
+// next to each other or stacked.
 func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
-	reversed := make([]Series, len(series)) // the library draws from the bottom up
+	reversed := make([]Series, len(series)) // the library draws from bottom to top
 	for i, s := range series {
 		reversed[i] = Series{s.Name, backwards(s.Values)}
 	}
@@ -128,7 +131,7 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// Columns draws a group of vertical bars for each label, one beside the other in each group.
+// Columns draws a group of vertical bars for each label. In each group, the bars of the series are next to each other.
 func Columns(p Picture, series []Series) ([]byte, error) {
 	opt := charts.NewBarChartOptionWithData(values(series))
 	opt.Theme, opt.ValueFormatter = p.theme(), short
@@ -148,7 +151,8 @@ func Columns(p Picture, series []Series) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// everyFew returns the labels of the bars. It leaves labels out, at equal distances, so that they do not overlap.
+// everyFew returns the labels of the vertical bars. It removes labels at equal distances, so that the other labels do
+// not overlap.
 func (p Picture) everyFew() []string {
 	room := 8
 	if p.Slim {
@@ -163,7 +167,7 @@ func (p Picture) everyFew() []string {
 	return labels
 }
 
-// valueAxis returns an axis that begins at 0. Without values, the axis ends at 1.
+// valueAxis returns an axis that begins at 0. If all values are 0, the axis ends at 1.
 func (p Picture) valueAxis(series []Series, stacked bool) charts.ValueAxisOption {
 	axis := charts.ValueAxisOption{Title: safe(p.Unit), Min: charts.Ptr(0.0), ValueFormatter: short}
 	axis.LabelFontStyle.FontSize, axis.TitleFontStyle.FontSize = textSize, textSize
@@ -182,7 +186,7 @@ func highest(series []Series, stacked bool) (most float64) {
 	return most
 }
 
-// theme returns the console's colours. Neighbouring colours differ in lightness too.
+// theme returns the colours of the console. Adjacent colours also differ in lightness.
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
 	opt := charts.ThemeOption{
@@ -225,7 +229,7 @@ func clean(list []string) []string {
 	return out
 }
 
-// roomy returns the labels with space after them, because the browser's font may be wider than the library's font.
+// roomy adds spaces after each label, because the font of the browser may be wider than the font of the library.
 func roomy(labels []string) []string {
 	for i, text := range labels {
 		labels[i] = text + strings.Repeat("\u00a0", 1+len([]rune(text))/7)
@@ -233,8 +237,7 @@ func roomy(labels []string) []string {
 	return labels
 }
 
-// safe returns the text without invisible characters and characters that XML cannot hold, shortened to the available
-// space.
+// safe replaces characters that are invisible or that XML cannot contain, and shortens the text to the available space.
 func safe(text string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -248,7 +251,7 @@ func safe(text string) string {
 	return kept
 }
 
-// short formats a number for an axis: 1.5k, 2M.
+// short formats a number for an axis, for example as 1.5k or 2M.
 func short(v float64) string {
 	for _, unit := range []struct {
 		size float64
