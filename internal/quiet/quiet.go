@@ -1,14 +1,15 @@
-// Package quiet computes quiet hours: the part of each day, by a wall clock, in which no sends are allowed.
+// Package quiet computes quiet hours. Quiet hours are a part of each day, by local time, in which no sends are allowed.
 //
-// Quiet hours last from their beginning (inclusive) to their end (exclusive). They include midnight when
-// the beginning is later than the end: 23:59 to 00:00 is one minute.
+// Quiet hours last from their beginning (inclusive) to their end (exclusive). If the beginning is later than the end,
+// quiet hours include midnight, so quiet hours from 23:59 to 00:00 last one minute.
 //
-// Changes of the wall clock apply. When the clock goes back over the end of quiet hours, it is quiet again.
-// When the clock goes forward over their beginning or end, they begin or end at the change. Quiet hours that
-// the clock skips completely are not on that day.
+// Quiet hours follow changes of daylight saving time. When the clock goes back over the end of quiet hours, the quiet
+// hours apply a second time. When the clock goes forward over the beginning or the end of quiet hours, they begin or
+// end at the change. When the clock skips quiet hours completely, there are no quiet hours on that day.
 //
-// With several quiet hours in several time zones it is quiet while any of them is on. An opening is the
-// first instant at which none is on. When the next 400 days have no such instant, there is no opening.
+// If there are several quiet hours in several time zones, sends are forbidden while at least one of them applies. An
+// opening is the first time at which no quiet hours apply. If quiet hours apply during the whole of the next 400 days,
+// there is no opening.
 package quiet
 
 import (
@@ -18,20 +19,20 @@ import (
 	"time"
 )
 
-// Hours is the time from From (inclusive) to To (exclusive) of every day. The time runs over midnight when
-// From is after To. From and To are never equal.
+// Hours is a period of each day, from From (inclusive) to To (exclusive). If From is after To, the period includes
+// midnight. From and To always differ.
 type Hours struct {
 	From, To Minute
 }
 
-// Minute is a time of day in minutes after midnight, 0 to 1,439.
+// Minute is a time of day, in minutes after midnight from 0 to 1,439.
 type Minute int
 
 const day = 24 * time.Hour
 
 var clockRule = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
 
-// ParseMinute parses a time such as 08:00.
+// ParseMinute parses a time of day such as 08:00.
 func ParseMinute(text string) (Minute, error) {
 	parts := clockRule.FindStringSubmatch(text)
 	if parts == nil {
@@ -42,37 +43,38 @@ func ParseMinute(text string) (Minute, error) {
 	return Minute(60*hours + minutes), nil
 }
 
-// String returns the time in the form that ParseMinute reads.
+// String returns the time of day in the form that ParseMinute parses.
 func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left returns how long the hours stay on when the wall clock shows the given time. left returns 0 when they
-// are off.
+// left returns the remaining duration of the quiet hours when the local clock shows the given time. If the quiet hours
+// do not apply at this time, left returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
 }
 
-// Clock is quiet hours in one time zone.
+// Clock combines quiet hours with a time zone.
 type Clock struct {
 	Hours    Hours
-	Location *time.Location // not nil
+	Location *time.Location // never nil
 }
 
-// Piece is a period of time in which it is quiet throughout or open throughout.
+// Piece is a period of time in which quiet hours apply throughout, or in which no quiet hours apply.
 type Piece struct {
-	On bool // quiet hours are on
-	By int  // when On is true: the index of the first clock whose hours are on at the beginning
-	// Until is the end of the piece. When On is true it is the first instant at which no hours are on, or zero
-	// without an opening within a year. Otherwise it is an instant until which no hours are on.
+	On bool // quiet hours apply
+	By int  // if On: index of the first clock whose quiet hours apply at the beginning
+	// Until is the end of the period. If On is true, Until is the first time at which no quiet hours apply. It is zero
+	// if there is no opening within 400 days. If On is false, no quiet hours apply before Until.
 	Until time.Time
 }
 
-// farthest bounds the search for an opening. The bound covers the clocks of a whole year.
+// farthest is the duration for which the package searches for an opening. It contains all clock changes of a whole
+// year.
 const farthest = 400 * day
 
-// At returns the rest, from t on, of the piece of time that contains t.
+// At returns the period that contains t, beginning at t.
 func At(clocks []Clock, t time.Time) Piece {
 	by, next := step(clocks, t)
 	if by < 0 {
@@ -81,8 +83,9 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// opening returns the first instant, at or after t, at which no hours are on, or zero without one. opening
-// checks a day that is quiet throughout only once: all later days are equal until a clock changes.
+// opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
+// quiet hours apply during a whole day, opening skips all following days until a clock changes, because these days are
+// equal.
 func opening(clocks []Clock, t time.Time) time.Time {
 	for last := t.Add(farthest); t.Before(last); {
 		change := nextChange(clocks, t)
@@ -107,8 +110,8 @@ func opening(clocks []Clock, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextChange returns the first change of any clock (forward or back) after t. nextChange returns zero when
-// no clock ever changes.
+// nextChange returns the first clock change (forward or back) in any of the time zones after t. If no clock ever
+// changes, nextChange returns zero.
 func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	for _, c := range clocks {
 		if _, change := t.In(c.Location).ZoneBounds(); first.IsZero() || !change.IsZero() && change.Before(first) {
@@ -118,8 +121,8 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step returns the index of the first clock whose hours are on at t, or -1. step also returns an instant
-// after t until which this state lasts, looking no farther than the next change of a clock.
+// step returns the index of the first clock whose quiet hours apply at t, or -1. It also returns a later time until
+// which the result does not change, at most the next clock change.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)
@@ -149,13 +152,13 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// away returns how long the hours stay off when the wall clock shows the given time. The hours must be off
-// at that time.
+// away returns the duration until the quiet hours begin, when the local clock shows the given time. The quiet hours
+// must not apply at this time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }
 
-// ofDay returns the time of day that a wall clock shows at t.
+// ofDay returns the time of day of t as a duration since midnight.
 func ofDay(t time.Time) time.Duration {
 	h, m, s := t.Clock()
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second +

@@ -2,10 +2,10 @@ package quiet
 
 import "time"
 
-// SilentDays counts the days that have no open minute under the clocks, and returns the beginning of the
-// first such day. SilentDays counts from the day of from to the day before until, in the time zone place.
-// Without such a day, first is zero. Days between two changes of the clocks are equal, so that SilentDays
-// checks one of them.
+// SilentDays counts the days during which quiet hours apply in every minute, and returns the beginning of the first
+// such day. SilentDays checks the days from the day of from to the day before until, in the time zone place. If there
+// is no such day, first is zero. SilentDays checks only one of the days between two clock changes, because these days
+// are equal.
 func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (first time.Time, days int) {
 	all := append([]Clock{{Location: place}}, clocks...)
 	for start := startOfDay(from.In(place)); start.Before(until); {
@@ -15,7 +15,7 @@ func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (fi
 		change := nextChange(all, start)
 		// A day whose midnight is skipped begins later than the following days.
 		whole := next.Sub(start) == day
-		if end := earlier(change, until); whole && end.After(next) { // a day that ends with a change may be longer
+		if end := earlier(change, until); whole && end.After(next) { // such a day may be longer
 			alike += int((end.Sub(next) - 1) / day)
 		}
 		if piece := At(clocks, start); piece.On && (piece.Until.IsZero() || !piece.Until.Before(next)) {
@@ -29,7 +29,7 @@ func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (fi
 	return first, days
 }
 
-// earlier returns the earlier of two instants, where the zero time means never.
+// earlier returns the earlier of two times. The zero time a means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -37,8 +37,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// startOfDay returns the first instant of t's day in t's location. A skipped midnight gives the change of
-// the clock, and a repeated midnight gives the first one.
+// startOfDay returns the first time of the day of t, in the time zone of t. If a clock change skips midnight, the day
+// begins at the change. If midnight occurs twice, the day begins at the first midnight.
 func startOfDay(t time.Time) time.Time {
 	year, month, date := t.Date()
 	noon := time.Date(year, month, date, 12, 0, 0, 0, t.Location())
@@ -47,7 +47,7 @@ func startOfDay(t time.Time) time.Time {
 		_ = changed.Add(-1).ZoneBounds() {
 		_, before := changed.Add(-1).Zone()
 		midnight := time.Date(year, month, date, 0, 0, 0, 0, time.FixedZone("", before))
-		if !midnight.Before(changed) { // midnight is skipped
+		if !midnight.Before(changed) { // the clock change skips midnight
 			return changed
 		}
 		start = midnight.In(t.Location())

@@ -2,26 +2,26 @@ package quiet
 
 import "time"
 
-// Timeline computes many openings of the same clocks. A Timeline caches the quiet periods of each day, so
-// that a further instant costs one search among a day's periods. A Timeline is not safe for concurrent use.
+// Timeline computes openings for many times with the same clocks. A Timeline caches the quiet periods of each day, so
+// that a further time on the same day needs only a search in these periods. A Timeline is not safe for concurrent use.
 type Timeline struct {
 	clocks []Clock
-	days   map[int64][]stretch // by day since 1970, in UTC
+	days   map[int64][]stretch // by the number of days since 1970, in UTC
 }
 
-// stretch is a period of quiet within one day of UTC.
+// stretch is a period of quiet hours within one day in UTC.
 type stretch struct {
 	from, end time.Time
 	opens     time.Time // zero: never
 }
 
-// NewTimeline returns an empty timeline of the clocks.
+// NewTimeline returns a Timeline for the clocks, with an empty cache.
 func NewTimeline(clocks []Clock) *Timeline {
 	return &Timeline{clocks: clocks, days: map[int64][]stretch{}}
 }
 
-// Opens returns the first instant, at or after t, at which it is not quiet. Opens returns zero when the next
-// year has no such instant.
+// Opens returns the first time at or after t at which no quiet hours apply. If there is no such time within 400 days,
+// Opens returns zero.
 func (l *Timeline) Opens(t time.Time) time.Time {
 	number := dayOf(t)
 	stretches, known := l.days[number]
@@ -46,7 +46,7 @@ func dayOf(t time.Time) int64 {
 	return number
 }
 
-// stretches returns the quiet periods of the day that begins at t.
+// stretches returns the periods of quiet hours on the day in UTC that begins at t.
 func (l *Timeline) stretches(t time.Time) (stretches []stretch) {
 	for end := t.Add(day); t.Before(end); {
 		piece := At(l.clocks, t)
