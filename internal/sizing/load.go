@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Load is the planned load: users, sends and calls.
+// Load is a planned load, which consists of users, sends and calls.
 type Load struct {
-	Users    int64   `json:"users"`         // users who receive messages
-	Sends    float64 `json:"sends"`         // that each of them has on record: received within the longest window
+	Users    int64   `json:"users"`         // number of users who receive messages
+	Sends    float64 `json:"sends"`         // average number of sends to a user within the longest window
 	IDs      string  `json:"ids,omitempty"` // uint64, uuid or text; "": dense
-	Density  float64 `json:"density"`       // share of the ids between the lowest and the highest that are users; 0: 1
-	Days     float64 `json:"days"`          // days of the longest window, for which sends and messages are kept; 0: 7
-	Messages float64 `json:"campaigns"`     // campaigns a day; 0: 10
-	// Blast is the number of users who are decided within the time Within. The zero values mean a tenth of the users
-	// in ten minutes.
+	Density  float64 `json:"density"`       // fraction of the range of ids that belongs to users; 0: 1
+	Days     float64 `json:"days"`          // days in the longest window, for which the store keeps sends and messages; 0: 7
+	Messages float64 `json:"campaigns"`     // number of campaigns per day; 0: 10
+	// Blast is the number of users in the largest campaign (the blast), and Within is the time for deciding about them.
+	// The zero values mean a tenth of all users, and ten minutes.
 	Blast  int64         `json:"blast"`
 	Within time.Duration `json:"-"`
-	// Single is the number of calls a second with one user each, at the same time as the blast.
+	// Single is the number of calls per second for one user, while the blast runs.
 	Single float64 `json:"calls"`
 
-	Shards    int `json:"shards"`    // masters; 0: as few as will do
-	Replicas  int `json:"replicas"`  // replicas of each master; negative: none, 0: 2
-	Instances int `json:"instances"` // instances of the service; 0: 2
+	Shards    int `json:"shards"`    // number of Redis masters; 0: the smallest sufficient number
+	Replicas  int `json:"replicas"`  // number of replicas of each master; negative: no replicas; 0: 2
+	Instances int `json:"instances"` // number of instances of the service; 0: 2
 }
 
-// MarshalJSON names the numbers like the flags of `capper size`, and adds the unit to the time.
+// MarshalJSON uses the flags of `capper size` as names of the fields, and adds the unit to the name of the duration.
 func (l Load) MarshalJSON() ([]byte, error) {
 	type numbers Load
 	return json.Marshal(struct {
@@ -38,21 +38,22 @@ func (l Load) MarshalJSON() ([]byte, error) {
 	}{numbers(l), l.Within.Seconds()})
 }
 
-// These are the highest accepted values. MaxUsers is the number of possible ids, MaxShards the number of partitions,
-// and MaxSends the sends that a log keeps for a channel. The other bounds catch typing errors.
+// These constants are the maximum values of the fields. MaxUsers is the number of possible dense ids. MaxShards is the
+// number of partitions. MaxSends is the maximum number of sends in a user's log for one channel. The other constants
+// detect typing errors.
 const (
 	MaxUsers     = 1 << 32
 	MaxShards    = 64
 	MaxSends     = 1000
 	MaxDays      = 3660
-	MaxCampaigns = 1e6 // a day
-	MaxCalls     = 1e7 // a second
+	MaxCampaigns = 1e6 // per day
+	MaxCalls     = 1e7 // per second
 	MaxWithin    = 7 * 24 * time.Hour
 	MaxReplicas  = 5
 	MaxInstances = 10_000
 )
 
-// WithDefaults replaces zero fields by their defaults.
+// WithDefaults returns the load with default values in the zero fields.
 func (l Load) WithDefaults() Load {
 	l.Sends = cmp.Or(l.Sends, 5)
 	l.Density = cmp.Or(l.Density, 1)
@@ -69,8 +70,8 @@ func (l Load) WithDefaults() Load {
 	return l
 }
 
-// Validate returns an error that names every invalid number of the load, with the rule and the value. The load must
-// have its defaults. The error uses the names of the flags of capper size.
+// Validate returns an error that lists all invalid fields of the load, with the rule and the value. Call WithDefaults
+// before Validate. The error uses the flags of capper size as names of the fields.
 func (l Load) Validate() error {
 	return errors.Join(
 		between("users", l.Users, 1, MaxUsers),
@@ -88,7 +89,7 @@ func (l Load) Validate() error {
 	)
 }
 
-// checkIDs returns an error if the ids do not suffice for all users.
+// checkIDs returns an error if the number of possible ids is too small for all users at the given density.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
 		return fmt.Errorf("density: must be at least %.4g for %d users, got %g",
@@ -104,7 +105,7 @@ func between[T int | int64 | time.Duration](name string, value, least, most T) e
 	return fmt.Errorf("%s: must be %v to %v, got %v", name, least, most, value)
 }
 
-// A comparison with NaN is false, so the conditions below reject NaN.
+// Comparisons with NaN are false, so the conditions below reject NaN.
 
 func share(name string, value float64) error {
 	if value > 0 && value <= 1 {
@@ -127,37 +128,38 @@ func fromZero(name string, value, most float64) error {
 	return fmt.Errorf("%s: must be 0 to %.0f, got %g", name, most, value)
 }
 
-// aShard is the most data, in bytes, that one master should have. A master of this size copies its data to a new
-// replica, or loads the data at its start, in some minutes.
+// aShard is the maximum size in bytes of the data that one Redis master should have. A master with this much data needs
+// only some minutes to copy the data to a new replica, or to load the data at its start.
 const aShard = 10 << 30
 
-// busy is the highest share of a processor that a master's commands should use. The rest is for the disk, the
-// replicas and unexpected load.
+// busy is the maximum fraction of a processor that the commands of a Redis master should use. The remaining fraction is
+// for the disk, the replicas and unexpected load.
 const busy = 0.5
 
-// leastCluster is the smallest number of masters in a Redis Cluster.
+// leastCluster is the minimum number of masters in a Redis Cluster.
 const leastCluster = 3
 
-// LeastShards returns the smallest sufficient number of masters. The load must be valid, except for its number of
-// shards.
+// LeastShards returns the smallest sufficient number of Redis masters. All fields of the load except Shards must be
+// valid.
 func (l Load) LeastShards() int {
 	bySize := math.Ceil(RedisData(l) / aShard)
 	byTime := math.Ceil(l.RedisCores() / busy)
 	switch n := min(MaxShards, max(bySize, byTime)); {
 	case n <= 1:
-		return 1 // one server, outside a cluster
+		return 1 // a single server without a cluster
 	default:
 		return int(max(leastCluster, n))
 	}
 }
 
-// Spread reports whether the ids are not dense: their images are spread evenly over the store's buckets.
+// Spread reports whether the user ids are not dense. The images of such ids are spread evenly over the buckets of the
+// store.
 func (l Load) Spread() bool { return l.IDs != "" }
 
-// Rate returns the number of users a second in the blast.
+// Rate returns the number of users per second in the blast.
 func (l Load) Rate() float64 { return float64(l.Blast) / l.Within.Seconds() }
 
-// largestShare returns the share of the partitions on the fullest master.
+// largestShare returns the fraction of all partitions that the Redis master with most partitions holds.
 func (l Load) largestShare() float64 {
 	return math.Ceil(MaxShards/float64(l.Shards)) / MaxShards
 }

@@ -2,41 +2,43 @@ package sizing
 
 import "math"
 
-// together returns the number of users in the same bucket that a blast decides together, at least 1. Users of one
-// bucket share a key and its bytes on the network.
+// together returns the number of users that a blast decides together because they are in the same bucket of the store,
+// at least 1. The users of a bucket share one Redis key, and the bytes of this key on the network.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
 
-// TestBytesOnTheWire measures these constants.
+// The test TestBytesOnTheWire measures this constant.
 const (
-	scriptUsers = 8 // users of a bucket that a script writes at once
+	scriptUsers = 8 // number of users in a bucket that a script writes together
 )
 
-// replicatedBytes returns the bytes that a master sends to one replica for a user: the whole new log, its field, and
-// a share of the key.
+// replicatedBytes returns the number of bytes that a master sends to one replica for a user: the whole new log, its
+// field, and a part of the bytes for the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
 
-// ToRedis returns the bytes that the service sends to the masters for a user.
+// ToRedis returns the number of bytes that the service sends to Redis masters for a user.
 func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 
-// FromRedis returns the bytes that the masters return for a user.
+// FromRedis returns the number of bytes that Redis masters send to the service for a user.
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
-// near returns how close a blast comes to a blast of neighbours, in which a bucket has 7 users: from 0 to 1.
+// near returns a number from 0 to 1: 1 if the blast decides at least 7 users of each bucket, and less if it decides
+// fewer users of each bucket.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }
 
-// ToReplicas returns the bytes that a master sends to all its replicas for a user.
+// ToReplicas returns the number of bytes that a master sends to all its replicas for a user.
 func ToReplicas(l Load) float64 { return replicatedBytes(l) * float64(l.Replicas) }
 
-// IDBytes is the size of a user id in JSON with its comma: nine digits for an average id.
+// IDBytes is the size in bytes of a user id in JSON, including a comma. An average id has nine digits.
 const IDBytes = 10.0
 
-// idBytes returns the size of a user id in JSON: 38 bytes and a comma for a UUID, 22 for a number of 64 bits.
+// idBytes returns the size in bytes of a user id in JSON, including a comma. The size is 39 bytes for a UUID, and 23
+// bytes for a number of 64 bits.
 func (l Load) idBytes() float64 {
 	switch l.IDs {
 	case "":
@@ -47,8 +49,8 @@ func (l Load) idBytes() float64 {
 	return 39
 }
 
-// BitmapBytes returns the size of a user id in a base64 bitmap: 2 bytes for an id alone, and one bit where ids are
-// dense.
+// BitmapBytes returns the size in bytes of a user id in base64: in a bitmap for dense ids, and otherwise as packed id.
+// In a bitmap, before base64, an id takes 2 bytes if it is isolated, and one bit if it is among consecutive ids.
 func BitmapBytes(l Load) float64 {
 	switch l.IDs {
 	case "uint64":
@@ -60,30 +62,31 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space for a master's append-only file, in bytes: the data as a snapshot, the same size
-// again before a rewrite, and the new file during the rewrite.
+// AppendOnly returns the disk space in bytes for the append-only file of a master. It is the sum of the data as a
+// snapshot, the same size again before a rewrite, and the new file during the rewrite.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
-// TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
+// The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
 const (
-	embeddedUserBytes = 9.0 // bytes of a user's key and of its entry in a table
-	embeddedSpare     = 4.0 // largest factor of disk space before a compaction
-	// embeddedBase covers seven write-ahead logs of 70 MiB, which are allocated in advance, and the manifests.
+	embeddedUserBytes = 9.0 // bytes for the key of a user and its entry in a table
+	embeddedSpare     = 4.0 // maximum factor for disk space before a compaction
+	// embeddedBase is the disk space in bytes for seven write-ahead logs of 70 MiB, which are allocated in advance, and
+	// for manifests.
 	embeddedBase = 512 << 20
 )
 
-// EmbeddedDisk returns the disk space of the embedded store, in bytes.
+// EmbeddedDisk returns the disk space of the embedded store in bytes.
 func EmbeddedDisk(l Load) float64 {
 	return EmbeddedData(l)*embeddedSpare + embeddedBase
 }
 
-// EmbeddedData returns the size of the embedded store's tables after a compaction, in bytes.
+// EmbeddedData returns the size in bytes of the embedded store's tables after a compaction.
 func EmbeddedData(l Load) float64 {
 	return float64(l.Users) * (l.embeddedUserBytes() + entrySize*l.Sends)
 }
 
-// embeddedSpreadBytes is the additional size of a user in the embedded store, where ids are not dense: keys have 8
-// bytes, and neighbours share few of them.
+// embeddedSpreadBytes is the additional size in bytes of a user in the embedded store, if ids are not dense. Then keys
+// have 8 bytes, and consecutive keys have few common bytes.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -93,11 +96,11 @@ func (l Load) embeddedUserBytes() float64 {
 	return embeddedUserBytes
 }
 
-// dictionaryBytes is the size of an id in the dictionary of a generation, whose ids are not dense.
+// dictionaryBytes is the size in bytes of an id in the dictionary of a generation, if ids are not dense.
 const dictionaryBytes = 6.3
 
-// DictionaryBytes returns the memory of the dictionaries of ids that are not dense: two, because the next generation
-// is read while the current one is in use.
+// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. An instance needs two
+// dictionaries, because it reads the next generation while it uses the current generation.
 func DictionaryBytes(l Load) float64 {
 	if !l.Spread() {
 		return 0
@@ -105,10 +108,11 @@ func DictionaryBytes(l Load) float64 {
 	return 2 * dictionaryBytes * float64(l.Users)
 }
 
-// auditImage is the bytes of an image in the audit record of a call for 10,000 users; larger calls take less.
+// auditImage is the number of bytes for one user in the audit record of a call with 10,000 users, if ids are not dense.
+// Larger calls need fewer bytes for each user.
 const auditImage = 6.5
 
-// AuditDay returns the bytes of audit records for one day; see docs/audit.md, The format.
+// AuditDay returns the size in bytes of the audit records of one day; see docs/audit.md, The format.
 func AuditDay(l Load) float64 {
 	if l.Spread() {
 		return l.Messages*float64(l.Blast)*auditImage + l.Single*86400*44
@@ -117,28 +121,29 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// A user takes the service these processor times: without the store, and in the client of the store
-// (docs/benchmarks.md).
+// These constants are the seconds of processor time that the service needs for one user: for its own work, and for the
+// client of the store (docs/benchmarks.md).
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6
 )
 
-// ServiceCores returns the number of processors that the service uses during the blast, for JSON and for bitmaps.
+// ServiceCores returns the number of processors that the service uses during the blast, for requests with JSON lists
+// and for requests with bitmaps.
 func ServiceCores(l Load) (json, bitmap float64) {
 	client := mix(l, clientNear, clientFar)
 	return l.Rate() * (jsonSeconds + client), l.Rate() * (bitmapSeconds + client)
 }
 
-// SegmentBytes returns the memory of segments that contain every user: a map of 3 bits an id, twice, because the next
-// generation is read while the current one is in use.
+// SegmentBytes returns the memory in bytes for segments that contain every user. A generation takes 3 bits for each id.
+// An instance needs two generations, because it reads the next generation while it uses the current generation.
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
-// ServiceMemory returns the most memory, in bytes, that an instance takes with the default bounds
-// (docs/operating.md): bodies and answers, users of calls, segments, and the rest.
+// ServiceMemory returns the maximum memory in bytes of an instance with the default bounds (docs/operating.md). It is
+// the sum of the memory for bodies and responses, users of calls, segments, and the program itself.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }
 
-// CallsAtOnce returns the number of parallel calls of 100,000 users that the blast needs, if each call takes 0.2 s.
+// CallsAtOnce returns the number of parallel calls with 100,000 users that the blast needs, if each call takes 0.2 s.
 func CallsAtOnce(l Load) float64 { return math.Ceil(l.Rate() * 0.2 / 100_000) }

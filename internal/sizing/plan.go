@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// Plan lists the resources that a load needs.
+// Plan lists the resources that a load requires.
 type Plan struct {
-	Load    Load     `json:"load"` // with its defaults
+	Load    Load     `json:"load"` // with its default values
 	Figures []Figure `json:"figures"`
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Figure is one number of a plan, with its source.
+// Figure is a number in a plan, with the formula for computing it.
 type Figure struct {
-	Room    string  `json:"room"` // redis, service, embedded, network, disk
+	Room    string  `json:"room"` // group of the number, such as Redis or Service
 	Name    string  `json:"name"`
 	Value   float64 `json:"value"`
-	Unit    string  `json:"unit"`    // bytes, bytes/s, s, cores, or "" for a plain number
-	Formula string  `json:"formula"` // with the measured constants
+	Unit    string  `json:"unit"`    // bytes, bytes/s, s or cores; "": a number without a unit
+	Formula string  `json:"formula"` // formula with the measured constants
 }
 
 // Text formats the number for people.
@@ -49,7 +49,8 @@ func bytesText(n float64) string {
 	return fmt.Sprintf("%.3g TiB", n)
 }
 
-// Of returns the plan for a load that has its defaults. The error names every invalid number.
+// Of returns the plan for a load. Call WithDefaults before Of. If the load is invalid, the error lists all invalid
+// fields.
 func Of(l Load) (*Plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func (p *Plan) redis(l Load) {
 		"at most %.2g; the rest is for replicas, the disk and a reserve", busy)
 }
 
-// denseLogs adds the size of a user's logs where ids are dense.
+// denseLogs adds the size of a user's log for dense ids.
 func (p *Plan) denseLogs(room string, l Load, data float64) {
 	p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 5 B, and %d B + %d B per key "+
 		"of 190 ids, rounded up to the allocator's sizes, at density %.3g", listpackBytes, keyBytes, l.Density)
@@ -133,7 +134,7 @@ func (p *Plan) network(l Load) {
 	if l.Spread() {
 		short = "packed ids"
 	}
-	if l.IDs != "text" { // which has no packed form
+	if l.IDs != "text" { // text ids have no packed form
 		p.add(room, "API, "+short+", each way", rate*BitmapBytes(l), "bytes/s", "%.2g B per user in base64",
 			BitmapBytes(l))
 	}
@@ -169,8 +170,8 @@ func (p *Plan) embedded(l Load) {
 		"%d users / 60,000 per second", l.Blast)
 }
 
-// embeddedCached and embeddedCold are the users a second that the embedded store decides, with cached and with uncached
-// records (docs/benchmarks.md).
+// embeddedCached and embeddedCold are the numbers of users per second that the embedded store can decide, with and
+// without cached logs (docs/benchmarks.md).
 const embeddedCached, embeddedCold = 390_000, 60_000
 
 func (p *Plan) notes(l Load) {

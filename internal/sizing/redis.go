@@ -2,22 +2,23 @@ package sizing
 
 import "math"
 
-// These constants describe the data layout of package redisstore, whose tests verify them.
+// These constants describe the data layout of package redisstore. Tests of package redisstore verify the constants.
 const (
-	bucketSize = 190 // neighbouring ids that share a hash
+	bucketSize = 190 // number of consecutive ids that share a Redis hash
 	partitions = 64
-	entrySize  = 12 // bytes of a send
+	entrySize  = 12 // bytes for a send
 )
 
-// These constants were measured on Redis 7.0 in a cluster of one node. TestRedisMemory verifies them.
+// These constants were measured with Redis 7.0, in a cluster with one node. The test TestRedisMemory verifies the
+// constants.
 const (
-	keyBytes      = 160 // bytes of a key without its listpack: name, object, entries of two tables
-	listpackBytes = 24  // bytes of a bucket without its users: header and expiry time
+	keyBytes      = 160 // bytes for a key without its listpack: name, object, and entries in two tables
+	listpackBytes = 24  // bytes for a bucket without its users: header and expiry time
 	messageBytes  = 12_000
-	serverBytes   = 4 << 20 // bytes of a server without users: tables, scripts, buffers of connections
+	serverBytes   = 4 << 20 // bytes for a server without users: tables, scripts, buffers of connections
 )
 
-// RedisData returns the memory of all logs, in bytes, on one copy, as used_memory counts it.
+// RedisData returns the memory in bytes of all logs in one copy, as Redis reports it in used_memory.
 func RedisData(l Load) float64 {
 	if l.Spread() {
 		return float64(l.Users) * (entrySize*l.Sends + spreadBytes)
@@ -34,17 +35,17 @@ func RedisData(l Load) float64 {
 	return buckets * (bytes + used*keyBytes)
 }
 
-// spreadBytes is a user's share of the bytes that Redis takes besides the sends, where ids are not dense: at most, for
-// 15 to 195 users in a bucket.
+// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not
+// dense. It is valid for 15 to 195 users in a bucket.
 const spreadBytes = 20
 
-// RedisMessages returns the memory of the counts by message, in bytes.
+// RedisMessages returns the memory in bytes for the counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns a user's bytes in a listpack: the number of the field, the value, and the list's overhead for
-// both.
+// userBytes returns the number of bytes for a user in a listpack: the number of the field, the value, and the overhead
+// of the listpack for both.
 func userBytes(sends float64) float64 {
-	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte, and one to go back
+	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
 	switch {
 	case value < 64:
@@ -55,8 +56,8 @@ func userBytes(sends float64) float64 {
 	return field + 2 + value + 2
 }
 
-// shares returns the share of the buckets that have n users, for each n. If the used ids are random, the result is
-// the binomial distribution. With a density of 1 all neighbours are in use.
+// shares returns, for each n, the fraction of the buckets that contain n users. For a density below 1, the used ids are
+// assumed to be random, so the result is the binomial distribution. For a density of 1, every bucket is full.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -72,8 +73,8 @@ func shares(density float64) []float64 {
 	return p
 }
 
-// sizeClass returns the bytes that Redis' allocator takes for a given number of bytes. The allocator has four sizes
-// for each doubling.
+// sizeClass returns the number of bytes that the allocator of Redis reserves for an object of the given size. Between a
+// size and twice this size, the allocator has four size classes.
 func sizeClass(bytes float64) float64 {
 	if bytes <= 64 {
 		return math.Ceil(bytes/8) * 8
@@ -82,28 +83,29 @@ func sizeClass(bytes float64) float64 {
 	return math.Ceil(bytes/step) * step
 }
 
-// RedisMaster returns the memory of the fullest master, as used_memory counts it: its share of the partitions, and
-// the replication backlog.
+// RedisMaster returns the memory of the Redis master with most partitions, as Redis reports it in used_memory. It
+// includes the data of these partitions and the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the bytes of the replication backlog. The backlog covers one minute of the blast, or the whole
-// blast if that is less, and at least 64 MiB.
+// Backlog returns the size in bytes of the replication backlog. The backlog is large enough for one minute of the
+// blast, or for the whole blast if that is less. It has at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
-// Maxmemory returns the value to configure as maxmemory: a quarter above the need. The reserve keeps Redis from
-// rejecting users who received more sends in a week than planned.
+// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. With this
+// reserve, Redis does not reject writes if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
-// fragmentation is the memory that the machine uses for each byte that Redis uses. TestFragmentation measures it.
+// fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test
+// TestFragmentation measures this constant.
 const fragmentation = 1.10
 
-// CopyOnWrite returns the additional memory of a master while it rewrites its append-only file during a blast. Each
-// bucket that the blast changes exists twice.
+// CopyOnWrite returns the additional memory in bytes of a master that rewrites its append-only file during a blast.
+// Each bucket that the blast changes needs a second copy.
 func CopyOnWrite(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users)
 	touched := 0.0
@@ -115,19 +117,19 @@ func CopyOnWrite(l Load) float64 {
 	return RedisData(l) * l.largestShare() * touched / all
 }
 
-// RedisMachine returns the memory that the machine of a master or a replica needs, in bytes.
+// RedisMachine returns the memory in bytes for the machine of a master or a replica.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// A decision takes Redis these processor times (docs/benchmarks.md): neighbours in a blast, random users, and
-// calls with one user, which wait for a reply of their own.
+// These constants are the seconds of processor time that Redis needs for one user (docs/benchmarks.md): for consecutive
+// users in a blast, for random users, and for calls with one user, which need a separate reply.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6
 	singleSeconds = 25e-6
 )
 
-// decisionSeconds returns Redis' processor time for a user of the blast. The more users of a bucket the blast
-// decides, the less time each user takes.
+// decisionSeconds returns the seconds of Redis processor time for one user of the blast. The time for a user decreases
+// with the number of users in the same bucket that the blast decides together.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
 // RedisCores returns the number of processors that the commands of all masters use during the blast.
