@@ -19,36 +19,37 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Config holds the settings of an Exporter. Words in parentheses are the keys of tracing in the configuration file.
-// Zero values stand for the defaults.
+// Config holds the settings of an Exporter. The words in parentheses are configuration keys in the section tracing. A
+// zero value means the default value.
 type Config struct {
-	// Endpoint (endpoint) is the collector's URL, http:// or https://. The path /v1/traces is appended unless the URL
-	// ends with it. If Endpoint is empty, nothing is traced.
+	// Endpoint (endpoint) is the URL of the collector, with http:// or https://. The exporter appends the path
+	// /v1/traces unless the URL ends with it. If Endpoint is "", tracing is disabled.
 	Endpoint string
-	// Ratio (sample_ratio) is the share of requests to record among those whose callers do not trace, from 0 to 1.
-	// The configuration's default is 1. A caller that traces decides for its own requests.
+	// Ratio (sample_ratio) is the fraction of requests that are recorded, from 0 to 1. It applies to requests whose
+	// caller does not trace them. The default in the configuration is 1. A caller that traces its requests decides
+	// itself which requests are recorded.
 	Ratio float64
-	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME, or else
-	// capper.
+	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME, and
+	// otherwise the name capper.
 	ServiceName string
-	// Timeout (timeout) is the time limit for one request to the collector, 100ms to 1m. The default is 10s.
+	// Timeout (timeout) is the time limit of one request to the collector, from 100ms to 1m. The default is 10s.
 	Timeout time.Duration
-	// MessageIDs (message_ids) adds message ids to the spans of calls about messages. The default is false, because
-	// message ids may contain personal data.
+	// MessageIDs (message_ids) says whether spans of calls about messages contain message ids. The default is false,
+	// because message ids may contain personal data.
 	MessageIDs bool
 
 	// Version is the resource attribute service.version.
 	Version string
-	// Logger logs, at most now and then, whether spans reach the collector. If it is nil, nothing is logged.
+	// Logger logs whether the collector accepts spans, at most once a minute. A nil Logger logs nothing.
 	Logger *slog.Logger
-	// Registerer registers the metrics. If it is nil, there are no metrics.
+	// Registerer registers the metrics. A nil Registerer registers no metrics.
 	Registerer prometheus.Registerer
 
-	// every replaces, in tests, the longest time that a span waits in the queue.
+	// every replaces batchEvery, the maximum time that a span waits in the queue, in tests.
 	every time.Duration
 }
 
-// These are the defaults of Config and the bounds of Timeout.
+// These constants are the default values of Config and the range of Timeout.
 const (
 	DefaultRatio   = 1
 	DefaultTimeout = 10 * time.Second
@@ -56,15 +57,15 @@ const (
 	MaxTimeout     = time.Minute
 )
 
-// tracesPath is the URL path at which collectors accept spans.
+// tracesPath is the URL path under which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// ParseEndpoint returns the URL to which spans are sent, for an endpoint in the form of Config.Endpoint. The error
-// states the violated rule.
+// ParseEndpoint returns the URL to which an exporter sends spans. The argument has the form of Config.Endpoint. The
+// error names the broken rule.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
-	case strings.Contains(text, "@"): // before any that shows the text
+	case strings.Contains(text, "@"): // before all errors that contain the text
 		return "", errors.New("must not contain a user or a password: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
 	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
 		return "", fmt.Errorf(
@@ -89,8 +90,8 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// shown returns the part of an invalid endpoint that an error may show. The text after the host may be a secret and
-// is left out.
+// shown returns the part of an invalid endpoint that an error text may contain. shown removes the text after the host,
+// because it may be a secret.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -103,8 +104,8 @@ func shown(text string) string {
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
 }
 
-// Probe checks once whether the collector accepts spans, with a request that contains none. Probe uses the headers
-// and certificates in the environment, like an Exporter.
+// Probe checks whether the collector accepts spans, by sending one request without spans. Probe uses the headers and
+// certificates in the environment, in the same way as an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
@@ -120,8 +121,8 @@ func Probe(ctx context.Context, cfg Config) (err error) {
 	return client.UploadTraces(ctx, nil)
 }
 
-// checkHeaders returns an error if the environment has headers that the OpenTelemetry library would drop and print.
-// The error does not contain the headers, because they may be secrets.
+// checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library would
+// ignore the headers and print them. The error does not contain the headers, because they may be secrets.
 func checkHeaders() error {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		given := os.Getenv(variable)

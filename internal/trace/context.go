@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// node is a context that belongs to a request or to a part of a request. A node holds the request id and the span in
-// one allocation, because every request has a node.
+// node is a context that belongs to a request or to one span of a request. Every request needs a node, so a node
+// contains the request id and the span in a single allocation.
 type node struct {
 	context.Context
 	id   string
@@ -22,7 +22,7 @@ type node struct {
 
 type nodeKey struct{}
 
-// Value implements context.Context. A node returns itself as its value.
+// Value implements context.Context. For the key nodeKey, Value returns the node itself.
 func (n *node) Value(key any) any {
 	if key == (nodeKey{}) {
 		return n
@@ -30,11 +30,11 @@ func (n *node) Value(key any) any {
 	return n.Context.Value(key)
 }
 
-// none is the node of contexts that belong to no request.
+// none is the node for contexts that do not belong to a request.
 var none = &node{span: &noop.Span{}}
 
 func of(ctx context.Context) *node {
-	at, ok := ctx.(*node) // the fast way
+	at, ok := ctx.(*node) // fast path
 	if !ok {
 		if at, ok = ctx.Value(nodeKey{}).(*node); !ok {
 			return none
@@ -43,9 +43,9 @@ func of(ctx context.Context) *node {
 	return at
 }
 
-// Begin returns the context of a request, with the request id and a span. If the exporter is nil or does not select
-// the request, the span is not recorded, and identifies the caller's span to other services. If ctx already belongs
-// to a request, the span is a part of that request.
+// Begin returns a context for a request, which contains the request id and a span. If the exporter is nil or does not
+// select the request, the span is not recorded. Requests to other services then contain the span of the caller. If ctx
+// already belongs to a request, the new span is a child of the span in ctx.
 func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.Time) (context.Context, Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != none {
@@ -56,18 +56,20 @@ func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.T
 	return next, next.span
 }
 
-// WithID returns the context of a request that is not recorded.
+// WithID returns a context for a request that is not recorded.
 func WithID(ctx context.Context, id string) context.Context {
 	return &node{ctx, id, none.span}
 }
 
-// RequestID returns the id of the context's request, or "" if the context has none.
+// RequestID returns the id of the request to which the context belongs. If the context belongs to no request, RequestID
+// returns "".
 func RequestID(ctx context.Context) string { return of(ctx).id }
 
-// Of returns the span of the context. If the context has none, Of returns a span that is not recorded.
+// Of returns the span in the context. If the context contains no span, Of returns a span that is not recorded.
 func Of(ctx context.Context) Span { return of(ctx).span }
 
-// Start begins a child of the context's span. If that span is not sampled, Start returns the context and that span.
+// Start begins a child of the span in the context. If the span in the context is not sampled, Start returns the context
+// and this span.
 func Start(ctx context.Context, name string) (context.Context, Span) {
 	at := of(ctx)
 	if !Sampled(at.span) {
@@ -77,17 +79,17 @@ func Start(ctx context.Context, name string) (context.Context, Span) {
 	return next, next.span
 }
 
-// These are the headers of the W3C's Trace Context, in the spelling of http.Header.
+// These constants are the headers of the W3C Trace Context, in the spelling of http.Header.
 const (
 	parentHeader = "Traceparent"
 	stateHeader  = "Tracestate"
 )
 
-// maxState is the most bytes of the tracestate header that are passed on.
+// maxState is the maximum number of bytes in a tracestate header that the service forwards.
 const maxState = 512
 
-// incoming returns the caller's span from the headers of a request. incoming ignores a malformed traceparent and
-// requests with two of them. incoming ignores tracestate without a traceparent.
+// incoming returns the span of the caller, which the headers of a request contain. It ignores a malformed traceparent,
+// several traceparent headers, and a tracestate without a traceparent.
 func incoming(h http.Header) Span {
 	given := h[parentHeader]
 	if len(given) != 1 {
@@ -95,8 +97,8 @@ func incoming(h http.Header) Span {
 	}
 	parent, state := given[0], strings.Join(h[stateHeader], ",")
 	if rest, ok := strings.CutPrefix(parent, "00-"); ok {
-		// For version 00 the library accepts a trailing dash and rejects unknown flags, which the W3C's rules forbid.
-		// For version 01 the library ignores unknown flags.
+		// For version 00, the OpenTelemetry library accepts a trailing dash and rejects unknown flags, in contradiction
+		// to the rules of the W3C. For version 01, the library ignores unknown flags.
 		if len(rest) != len("4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01") {
 			return none.span
 		}
@@ -109,12 +111,13 @@ func incoming(h http.Header) Span {
 		propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
 }
 
-// unselected is the span of requests that the exporter did not select. A span of the library would cost 0.6 µs.
+// unselected is the span of all requests that the exporter has not selected. Creating a span with the OpenTelemetry
+// library would take 0.6 µs.
 var unselected Span = &struct{ noop.Span }{}
 
-// Outgoing sets the trace headers of a request to another service. If the context's span is recorded, the headers
-// name that span; otherwise they name the caller's span. If the exporter did not select this request, the headers ask
-// the other service not to record it.
+// Outgoing sets the trace headers of a request to another service. If the span in ctx is recorded, the headers contain
+// this span. Otherwise they contain the span of the caller. If the exporter did not select the request, the headers
+// tell the other service not to record its part.
 func Outgoing(ctx context.Context, h http.Header) {
 	span := Of(ctx)
 	on := span.SpanContext()

@@ -8,8 +8,9 @@ import (
 // handler adds the ids of the request in the context to log records.
 type handler struct{ slog.Handler }
 
-// Handler wraps a slog.Handler. Handler adds request_id to each record whose context belongs to a request, and
-// trace_id and span_id if the request is traced. Handler returns a handler that is already wrapped unchanged.
+// Handler wraps a slog.Handler. The returned handler adds request_id to each record whose context belongs to a request.
+// If the request is traced, it also adds trace_id and span_id. If next is already wrapped, Handler returns it
+// unchanged.
 func Handler(next slog.Handler) slog.Handler {
 	if known, ok := next.(handler); ok {
 		return known

@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	queueSpans  = 4096 // maximum number of waiting spans, of about a thousand bytes each
+	queueSpans  = 4096 // maximum number of waiting spans, with about 1,000 bytes each
 	batchSpans  = 512  // maximum number of spans in a request to the collector
 	batchEvery  = 2 * time.Second
 	reportEvery = time.Minute // minimum time between two log lines about lost spans
 )
 
-// queue is the library's batch processor, which holds ended spans until they are sent. The library neither counts nor
-// logs lost spans, and after a timeout of Shutdown it goes on to send.
+// queue is the batch processor of the library. It holds ended spans until they are sent. The type queue counts and logs
+// lost spans, and stops sending after a timeout of Shutdown, because the library does neither.
 type queue struct {
 	sdk.SpanProcessor
 	to *upload
 }
 
-// upload sends batches of spans. upload counts and logs the results.
+// upload sends batches of spans, and counts and logs the results.
 type upload struct {
 	sdk.SpanExporter
 	logger             *slog.Logger
 	sent, full, failed prometheus.Counter
 	waiting            atomic.Int64 // spans in the queue and in the current batch
 
-	lost     int       // spans that no log line has reported
+	lost     int       // number of lost spans that no log line has reported
 	reported time.Time // time of the last log line about lost spans
 	broken   bool      // the last request failed
 }
@@ -57,7 +57,7 @@ func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 		sdk.WithExportTimeout(0)), to}, nil
 }
 
-// OnEnd adds an ended span to the queue. OnEnd drops the span if the queue is full.
+// OnEnd adds an ended span to the queue. If the queue is full, OnEnd drops the span.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	if q.to.waiting.Add(1) > queueSpans {
 		q.to.waiting.Add(-1)
@@ -67,13 +67,14 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// Shutdown sends all spans in the queue and stops the queue. Spans that are not sent before ctx ends are lost.
+// Shutdown sends all spans in the queue, and then stops the queue. Spans that were not sent before ctx ends are lost.
 func (q *queue) Shutdown(ctx context.Context) error {
-	defer context.AfterFunc(ctx, func() { _ = q.to.Shutdown(context.Background()) })() // aborts the requests
+	defer context.AfterFunc(ctx, func() { _ = q.to.Shutdown(context.Background()) })() // aborts requests
 	return q.SpanProcessor.Shutdown(ctx)
 }
 
-// ExportSpans sends a batch. ExportSpans reports an error itself and returns nil, because the library would print it.
+// ExportSpans sends a batch of spans. ExportSpans logs an error itself and returns nil, because the library would print
+// a returned error.
 func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) error {
 	err := u.SpanExporter.ExportSpans(ctx, batch)
 	u.waiting.Add(-int64(len(batch)))
@@ -87,7 +88,8 @@ func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) erro
 	return nil
 }
 
-// report logs, at most now and then, that the collector does not accept spans. report also logs the recovery.
+// report logs that the collector does not accept spans, at most once in reportEvery. It also logs when the collector
+// accepts spans again.
 func (u *upload) report(err error) {
 	switch {
 	case err != nil && (!u.broken || time.Since(u.reported) >= reportEvery):

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// IDHeader is the HTTP header with the request id, in requests and in answers.
+// IDHeader is the HTTP header that contains the request id, in requests and in responses.
 const IDHeader = "X-Request-Id"
 
-// maxID is the most bytes of a caller's request id.
+// maxID is the maximum number of bytes in a request id of a caller.
 const maxID = 128
 
-// IDOf returns the caller's request id if it is safe for logs and headers: 1 to 128 visible ASCII characters.
-// For any other id, IDOf returns a new id. at is the current time.
+// IDOf returns the request id of the caller, if the id is safe for logs and headers. A safe id has 1 to 128 visible
+// ASCII characters. Otherwise IDOf returns a new id. The argument at is the current time.
 func IDOf(h http.Header, at time.Time) string {
 	if given := h[IDHeader]; len(given) == 1 && validID(given[0]) {
 		return given[0]
@@ -23,8 +23,8 @@ func IDOf(h http.Header, at time.Time) string {
 	return NewID(at)
 }
 
-// NewID returns a unique request id of 24 hexadecimal digits for a request that arrived at the given time. Ids of
-// later milliseconds sort after earlier ones.
+// NewID returns a unique request id of 24 hexadecimal digits, for a request that arrived at the given time. An id of a
+// later millisecond sorts after the ids of earlier milliseconds.
 func NewID(at time.Time) string {
 	var raw [12]byte
 	random := rand.Uint64()

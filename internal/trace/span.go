@@ -9,10 +9,10 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Span is a span of the OpenTelemetry library. The methods of a span that is not recorded do nothing.
+// Span is the span type of the OpenTelemetry library. If a span is not recorded, its methods do nothing.
 type Span = otel.Span
 
-// Attribute is a key and a value of a span or event.
+// Attribute is a key with a value, for a span or an event.
 type Attribute = attribute.KeyValue
 
 // Int returns a numeric attribute.
@@ -21,14 +21,14 @@ func Int(key string, n int) Attribute { return attribute.Int(key, n) }
 // Text returns a text attribute.
 func Text(key, text string) Attribute { return attribute.String(key, text) }
 
-// SetInt sets a numeric attribute of a recorded span. For other spans, SetInt costs less than SetAttributes.
+// SetInt sets a numeric attribute of a recorded span. For other spans, SetInt is faster than SetAttributes.
 func SetInt(s Span, key string, n int) {
 	if s.IsRecording() {
 		s.SetAttributes(Int(key, n))
 	}
 }
 
-// SetText sets a text attribute of a recorded span. For other spans, SetText costs less than SetAttributes.
+// SetText sets a text attribute of a recorded span. For other spans, SetText is faster than SetAttributes.
 func SetText(s Span, key, text string) {
 	if s.IsRecording() {
 		s.SetAttributes(Text(key, text))
@@ -49,17 +49,18 @@ func Fail(s Span, kind string) {
 // EndAt ends a span at the given time.
 func EndAt(s Span, at time.Time) { s.End(otel.WithTimestamp(at)) }
 
-// Sampled reports whether this service records the span. Children of a sampled span are recorded even after its end.
+// Sampled reports whether this service records the span. Children of a sampled span are recorded even if they begin
+// after the end of the span.
 func Sampled(s Span) bool {
-	if s == none.span { // costs less than the next lines, and is the usual case without tracing
+	if s == none.span { // faster than the next lines, and the usual case without tracing
 		return false
 	}
 	at := s.SpanContext()
 	return at.IsSampled() && !at.IsRemote()
 }
 
-// StartClient begins a child span, at the given time, of a request to another service. links are spans of other
-// traces that the same request serves. StartClient returns the parent if it is not sampled.
+// StartClient begins a child span for a request to another service. The argument links contains spans of other traces,
+// if the request is also made for them. If the parent is not sampled, StartClient returns the parent.
 func StartClient(parent Span, name string, at time.Time, links []Span) Span {
 	to := make([]otel.Link, len(links))
 	for i, s := range links {

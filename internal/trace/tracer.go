@@ -14,7 +14,7 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Exporter records spans and sends them to a collector. Exporter is safe for concurrent use.
+// Exporter records spans and sends them to a collector. An Exporter is safe for concurrent use.
 type Exporter struct {
 	provider *sdk.TracerProvider
 	ratio    float64
@@ -23,7 +23,8 @@ type Exporter struct {
 // scope is the name of the instrumentation scope of all spans.
 const scope = "capper"
 
-// OpenExporter returns an exporter. OpenExporter does not check whether the collector answers.
+// OpenExporter returns an exporter that sends spans to the collector. OpenExporter does not check whether the collector
+// is available.
 func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
@@ -53,8 +54,8 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(waiting)), cfg.Ratio}, nil
 }
 
-// resourceOf returns the resource of all spans. The configuration takes precedence over $OTEL_SERVICE_NAME and
-// $OTEL_RESOURCE_ATTRIBUTES, and these over the defaults.
+// resourceOf returns the resource of all spans, which describes the service. Values in the configuration override
+// $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables override the defaults.
 func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	var own []attribute.KeyValue
 	if cfg.ServiceName != "" {
@@ -71,8 +72,9 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	return found, nil
 }
 
-// begin begins the span of a request, which arrived at the given time from the caller's span. If the exporter is nil
-// or the caller does not record its span, begin returns the caller's span. begin does not block.
+// begin begins a span for a request. The argument from is the span of the caller, and at is the time at which the
+// request arrived. If the exporter is nil, or if the caller does not record its span, begin returns the span of the
+// caller. begin never blocks.
 func (e *Exporter) begin(from Span, at time.Time) Span {
 	if e == nil {
 		return from
@@ -88,5 +90,5 @@ func (e *Exporter) begin(from Span, at time.Time) Span {
 	return s
 }
 
-// Close sends the recorded spans until ctx ends. Spans that end later are lost.
+// Close sends the recorded spans, until all spans are sent or ctx ends. Spans that end after Close are lost.
 func (e *Exporter) Close(ctx context.Context) error { return e.provider.Shutdown(ctx) }
