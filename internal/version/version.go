@@ -8,10 +8,10 @@ import (
 	"capper/internal/zones"
 )
 
-// version, commit and date describe the build. The linker sets them, and no code writes them.
+// version, commit and date describe the build. The linker sets these variables, and no code changes them.
 var version, commit, date string
 
-// Unknown replaces a value that the build does not know, for example in a build outside a checkout.
+// Unknown is the text for a value that is missing in the build, for example after a build outside a checkout.
 const Unknown = "unknown"
 
 // Build describes the build of a program: version, commit, date and toolchain.
@@ -25,11 +25,11 @@ type Build struct {
 
 // Current returns the build of the running program.
 func Current() Build {
-	info, _ := debug.ReadBuildInfo() // nil: without modules
+	info, _ := debug.ReadBuildInfo() // nil: built without modules
 	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
-// of completes the values from the linker with the build information that Go stores.
+// of adds missing values from the build information that Go stores in the program.
 func of(b Build, info *debug.BuildInfo) Build {
 	if info != nil {
 		fill(&b.Version, info.Main.Version)
@@ -54,7 +54,8 @@ func fill(field *string, text string) {
 	}
 }
 
-// String returns the build on one line: "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z, go1.26.0, zone rules 2025c)".
+// String returns the description of the build on one line, such as "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z,
+// go1.26.0, zone rules 2025c)".
 func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s, %s, %s, zone rules %s)", b.Version, b.Commit, b.Date, b.Go, b.Zones)
 }

@@ -1,8 +1,8 @@
-// Package zones provides the time zones that decisions use: those of the IANA database that is built into the
-// program. The machine's zone files, $ZONEINFO and $TZ have no effect, so two instances of one build agree on every
+// Package zones provides the time zones for decisions. The program contains a copy of the IANA time zone database. The
+// zone files of the machine, $ZONEINFO and $TZ have no effect, so the same build uses the same time zones on every
 // machine.
 //
-// Version returns the release of the database. Instances of one store compare it, because another build may have
-// other rules. The file zoneinfo.zip comes from the Go toolchain, and its data are in the public domain. `go generate
-// ./internal/zones` copies the file of the installed toolchain.
+// The function Version returns the release of the database. Instances that share a store compare their releases,
+// because another build may contain other rules. The file zoneinfo.zip comes from the Go toolchain, and its data are in
+// the public domain. The command `go generate ./internal/zones` copies the file of the installed toolchain.
 package zones

@@ -13,7 +13,7 @@ import (
 
 //go:generate sh update.sh
 
-// Version returns the release of the IANA time zone database, such as 2025c.
+// Version returns the release of the IANA time zone database in the program, such as 2025c.
 func Version() string { return strings.TrimSpace(version) }
 
 //go:embed version.txt
@@ -22,14 +22,14 @@ var version string
 //go:embed zoneinfo.zip
 var archive string
 
-// noPlace is a name in the database that means a clock that was never set.
+// noPlace is a name in the database for machines whose time zone was never set.
 const noPlace = "Factory"
 
-// database returns the archive's files by the name of their time zone.
+// database returns the files of the archive by the names of their time zones.
 var database = sync.OnceValue(func() map[string]*zip.File {
 	all, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {
-		panic(fmt.Sprintf("zones: the embedded database: %v", err)) // a test opens it
+		panic(fmt.Sprintf("zones: the embedded database: %v", err)) // a test opens the archive
 	}
 	files := make(map[string]*zip.File, len(all.File))
 	for _, file := range all.File {
@@ -40,11 +40,11 @@ var database = sync.OnceValue(func() map[string]*zip.File {
 	return files
 })
 
-// loaded caches the parsed time zones.
+// loaded caches parsed time zones.
 var loaded sync.Map // string → *time.Location
 
-// Load returns a time zone by its exact name in the built-in IANA database. Load rejects "Local", names of the
-// machine's files, and names in another case. Load is safe for concurrent use.
+// Load returns a time zone by its exact name in the IANA database of the program. Load returns an error for "Local",
+// for names of files of the machine, and for names in other upper and lower case. Load is safe for concurrent use.
 func Load(name string) (*time.Location, error) {
 	if place, ok := loaded.Load(name); ok {
 		return place.(*time.Location), nil
