@@ -18,14 +18,14 @@ var own embed.FS
 
 const assetPath = Path + "/assets/"
 
-// asset is a file whose served name contains a hash of its bytes, so that browsers may cache it.
+// asset is a file whose name in the URL contains a hash of its content, so that browsers may cache the file.
 type asset struct {
 	at    string
 	kind  string
 	bytes []byte
 }
 
-// readAssets returns the assets, indexed by file name and by served name.
+// readAssets returns the assets, by their file names and by their names in the URL.
 func readAssets() (map[string]asset, error) {
 	entries, err := own.ReadDir("assets")
 	if err != nil {
@@ -50,10 +50,10 @@ func readAssets() (map[string]asset, error) {
 	return assets, nil
 }
 
-// asset returns the address of a file.
+// asset returns the URL path of an asset.
 func (f *Frame) asset(name string) string { return f.assets[name].at }
 
-// serveAsset serves a file without a session, because the sign-in page needs the assets.
+// serveAsset serves an asset to visitors with and without a session, because the sign-in page needs the assets.
 func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := f.assets[r.PathValue("name")]
 	if !ok || r.URL.Path != a.at {
@@ -63,5 +63,5 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	w.Header().Set("Content-Type", a.kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.bytes)))
-	_, _ = w.Write(a.bytes) // a client that has disconnected needs no answer
+	_, _ = w.Write(a.bytes) // a write error means that the client has disconnected
 }

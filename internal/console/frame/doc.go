@@ -1,10 +1,11 @@
-// Package frame holds the parts that all console pages share: layout, sessions, access to the API, tables with CSV
-// export, pictures, forms, error pages, and the script that updates a page.
+// Package frame contains the functions that all console pages share: layout, sessions, access to the API, tables with
+// CSV export, charts, forms, error pages, and the script that updates pages.
 //
 // # A page
 //
-// A Page has an address, a template and a function Show. Show asks the API (Visit.API, with Visit.Context) and
-// returns a View. The frame adds everything else. The template defines "main":
+// A Page consists of a path, a template and a function Show. Show makes API calls with Visit.API and Visit.Context, and
+// returns a View. Package frame adds the layout, the navigation and the error handling. The template of a page defines
+// "main":
 //
 //	{{define "main"}}
 //	<section id="now" data-part> … {{number .Data.Users}} users … {{.When .Data.At}} </section>
@@ -13,25 +14,26 @@
 //	<form method="post">{{template "token" .}} … </form>
 //	{{end}}
 //
-// Each element of a Live page that updates itself has an id and the attribute data-part. The script replaces the
-// elements that differ, and keeps focus, selection and scroll position.
+// In a Live page, each element that updates itself has an id and the attribute data-part. The script replaces the
+// elements that have changed, and keeps focus, selection and scroll position.
 //
-// Each table is also available as CSV and each picture as SVG, at the page's own address with format=csv&table=NAME or
-// format=svg&picture=NAME&theme=dark. Show runs for these formats too. An expensive page therefore avoids API calls
-// that only some of its parts need.
+// Each table is also available as CSV, and each chart as SVG. Their address is the address of the page with
+// format=csv&table=NAME or format=svg&picture=NAME&theme=dark. Requests for these formats call Show, too. Therefore a
+// page should avoid expensive API calls that only some of its tables and charts need.
 //
 // # Sessions and access
 //
-// A page calls the API's own handler in the process. The context of the call names the visitor's key (gate.Inside), and
-// the API checks the current scopes of that key. A page can therefore show and do only the things that its visitor may
-// do.
+// A page calls the handler of the API within the process. The context of the call contains the id of the visitor's API
+// key (gate.Inside), and the API checks the current scopes of this key. Therefore a page can show and do only what the
+// API key of the visitor permits.
 //
-// A session cookie holds the id of a key, sealed with AES-256-GCM. The secret derives from the SHA-256 of the key in
-// the configuration. Every instance with the same key can therefore read the session, no other instance does, and
-// nothing is stored. Removing or replacing a key ends its sessions. Whoever can read the configuration file can create
-// a session, so the file is as secret as a key.
+// A session cookie contains the end of the session, encrypted with AES-256-GCM. The encryption authenticates the id of
+// the API key. The secret for the encryption is derived from the SHA-256 hash of the API key in the configuration.
+// Therefore every instance with the same API key accepts the session, all other instances reject it, and no instance
+// stores sessions. Removing or replacing an API key ends the sessions of the key. A person who can read the
+// configuration file can create a session, so the file is as secret as an API key.
 //
-// A GET changes nothing. Only forms of the console's own pages are accepted: the frame checks the origin and a token
-// that derives from the session. Text from users is escaped by html/template in pages and by the drawing code in
-// pictures. In CSV, text that a spreadsheet would calculate gets a prefix.
+// A GET request never changes anything. The frame accepts only forms of its own pages. It checks the origin, and a
+// token that is derived from the session. Package html/template escapes text from users in pages, and the drawing
+// functions escape it in charts. In CSV exports, text that a spreadsheet would interpret as a formula gets a prefix.
 package frame

@@ -8,26 +8,26 @@ import (
 	"capper/client"
 )
 
-// Refusal is an error that a page shows literally: the problem and the remedy.
+// Refusal is an error whose texts a page shows unchanged: the problem and the remedy.
 type Refusal struct {
 	Status int
-	What   string // the problem in a sentence
-	Do     string // the remedy in a sentence
+	What   string // the problem, in a sentence
+	Do     string // the remedy, in a sentence
 }
 
 func (r *Refusal) Error() string { return r.What }
 
 func refused(status int, what, do string) *Refusal { return &Refusal{status, what, do} }
 
-// notice is a page of the frame itself that shows an event and the next action.
+// notice is a page of the frame itself, which shows a message and the next step for the visitor.
 type notice struct {
 	What, Do string
-	Detail   string // the API's own words
+	Detail   string // error text of the API
 	To       string // address of the next page
-	Go       string // text of the link to it
+	Go       string // text of the link to the next page
 }
 
-// fail answers with an error page. When the session's key no longer exists, fail ends the session.
+// fail responds with an error page. If the API key of the session no longer exists, fail redirects to the sign-in page.
 func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	if client.HasCode(err, client.CodeUnauthorized) {
 		f.askToSignIn(w, c.Visit.Request)
@@ -41,7 +41,7 @@ func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	f.notify(w, c, status, titles(status), said)
 }
 
-// notify answers with a notice.
+// notify responds with a notice.
 func (f *Frame) notify(w http.ResponseWriter, c *content, status int, title string, said notice) {
 	c.View = &View{Title: title, Data: said}
 	f.render(w, c, f.notices, status)
@@ -61,7 +61,7 @@ func titles(status int) string {
 	return "The page cannot be shown"
 }
 
-// explain converts an error to an HTTP status and a notice in plain words.
+// explain converts an error to an HTTP status and a notice in plain language.
 func explain(err error) (int, notice) {
 	var own *Refusal
 	if errors.As(err, &own) {

@@ -17,41 +17,43 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Config holds the dependencies of a Frame. Every field but SecureCookies is required.
+// Config holds the dependencies of a Frame. All fields except SecureCookies are required.
 type Config struct {
-	API    http.Handler                                           // answers every call within the process
+	API    http.Handler                                           // serves API calls within the process
 	Access func() *gate.Control                                   // current API keys
-	SignIn func(r *http.Request, key string) (gate.Caller, error) // returns the caller for a key; a refusal is logged
+	SignIn func(r *http.Request, key string) (gate.Caller, error) // returns the caller of a key; logs a refusal
 	Clock  func() time.Time
 	Logger *slog.Logger
-	Pages  []Page // pages of the navigation, in their order
-	// SecureCookies: browsers send the cookies over TLS only, even if this service does not speak TLS itself.
+	Pages  []Page // all pages, in the order of the navigation
+	// SecureCookies restricts the cookies to TLS connections, for services behind a proxy that terminates TLS.
 	SecureCookies bool
 }
 
-// Frame serves the console pages. A Frame is safe for concurrent use.
+// Frame serves the pages of the console.
 type Frame struct {
 	cfg      Config
 	client   *client.Client
 	sessions *sessions
 	assets   map[string]asset
 	mux      *http.ServeMux
-	// crossOrigin refuses forms from other sites.
+	// crossOrigin rejects forms that other websites send.
 	crossOrigin *http.CrossOriginProtection
 	notices     *template.Template
-	uploads     chan struct{} // a slot for each large form in memory
+	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce limits the number of concurrent large forms, whose memory the budgets of the API do not cover.
+// uploadsAtOnce is the maximum number of simultaneous large forms. The budgets of the API do not limit the memory of
+// these forms.
 const uploadsAtOnce = 2
 
-// uploadTimeout is the time limit for the upload of a large form, so that no upload occupies its slot for longer.
+// uploadTimeout is the time limit for uploading a large form, so that a slow upload does not block other visitors for
+// longer.
 const uploadTimeout = 30 * time.Second
 
-// pageTimeout is the time limit for a page's calls to the API.
+// pageTimeout is the time limit for all API calls of a page.
 const pageTimeout = 15 * time.Second
 
-// New returns a Frame with the pages.
+// New returns a Frame for the pages in cfg.
 func New(cfg Config) (*Frame, error) {
 	f := &Frame{cfg: cfg, sessions: newSessions(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
 		crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
@@ -78,18 +80,18 @@ func New(cfg Config) (*Frame, error) {
 	return f, nil
 }
 
-// ServeHTTP serves /console and the paths below it.
+// ServeHTTP serves /console and all paths below it.
 func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	f.mux.ServeHTTP(w, r)
 }
 
-// policy is the content security policy of pages: a page loads resources from this service only, and no other page
-// may embed it.
+// policy is the content security policy of pages. A page loads resources only from this service, and no other page may
+// embed it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// protect sets the security headers of every answer.
+// protect sets the security headers of every response.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -100,7 +102,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// add adds the routes of a page.
+// add adds the routes for a page.
 func (f *Frame) add(p *Page, layout *template.Template) error {
 	parsed, err := layout.Clone()
 	if err == nil {
@@ -120,7 +122,7 @@ func (f *Frame) add(p *Page, layout *template.Template) error {
 	return nil
 }
 
-// visit answers a visitor with a session, and redirects other visitors to the sign-in page.
+// visit shows a page to a visitor with a session. It redirects other visitors to the sign-in page.
 func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -138,7 +140,7 @@ func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *templa
 	f.show(w, v, p, t, view, err)
 }
 
-// act answers a submitted form.
+// act processes a submitted form.
 func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -148,7 +150,7 @@ func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template
 	if p.MaxForm > defaultForm && (r.ContentLength < 0 || r.ContentLength > defaultForm) {
 		leave, err := f.beginUpload(w)
 		if err != nil {
-			w.Header().Set("Connection", "close") // the form is not read
+			w.Header().Set("Connection", "close") // the form will not be read
 			f.show(w, v, p, t, nil, err)
 			return
 		}
@@ -177,11 +179,11 @@ func (f *Frame) enter(r *http.Request) (*Visit, bool) {
 	}, ok
 }
 
-// defaultForm is the maximum size of a form in bytes, unless its page sets another one.
+// defaultForm is the maximum size of a form in bytes for pages that set no maximum.
 const defaultForm = 16 << 10
 
-// beginUpload takes one of the slots for large forms and sets the time limit of the upload. The function leave
-// returns the slot. When all slots are taken, beginUpload returns an error.
+// beginUpload reserves one of the uploadsAtOnce uploads, and sets the time limit for the upload. The caller must call
+// the returned function leave after the upload. If all uploads are in use, beginUpload returns an error.
 func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	select {
 	case f.uploads <- struct{}{}:
@@ -191,14 +193,14 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 			"Send the file again in a moment.")
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(uploadTimeout)) // only connections of tests have no deadlines
+	_ = control.SetReadDeadline(time.Now().Add(uploadTimeout)) // only connections in tests have no deadlines
 	return func() {
 		_ = control.SetReadDeadline(time.Time{})
 		<-f.uploads
 	}, nil
 }
 
-// readForm reads a form that comes from a page of this console and has an accepted token.
+// readForm reads a form. It rejects forms of other websites, and forms without a token that accepts accepts.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
@@ -224,7 +226,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	return nil
 }
 
-// show answers with a whole page, or with the requested table or picture of the page.
+// show responds with the whole page, or with the requested table or chart of the page.
 func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Template, view *View, err error) {
 	content := &content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
 	if err != nil {
@@ -242,7 +244,7 @@ func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Templ
 	}
 }
 
-// addressOf returns the page's address with the parameters of the request.
+// addressOf returns the address of the page, with those parameters of the request that belong to the page.
 func addressOf(r *http.Request) string {
 	query := r.URL.Query()
 	for _, name := range []string{"format", "table", "picture", "theme", "v", againParameter} {
@@ -251,7 +253,7 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav returns the navigation links as seen from a page; nil means from no page.
+// nav returns the links of the navigation, and marks the link to the page here. A nil page marks no link.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
@@ -262,7 +264,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render renders a page completely and then writes it. When the service could not answer, the client may retry.
+// render renders a whole page before it writes the response. With the status 503, render sets the header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {
@@ -276,5 +278,5 @@ func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, 
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes()) // a client that has disconnected needs no page
+	_, _ = w.Write(page.Bytes()) // a write error means that the client has disconnected
 }

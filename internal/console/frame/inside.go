@@ -10,10 +10,10 @@ import (
 	"capper/internal/server/gate"
 )
 
-// inside is an HTTP transport that calls the API's handler within the process.
+// inside is an HTTP transport that calls the handler of the API within the process.
 type inside struct{ handler http.Handler }
 
-// RoundTrip returns when the handler has answered or the context of the call has ended.
+// RoundTrip returns when the handler has responded or when the context of the request ends.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Clone(r.Context())
 	to.RequestURI = r.URL.RequestURI()
@@ -33,21 +33,22 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.response(r), nil
 }
 
-// visitor is the context key for the visitor's request that causes a call to the API.
+// visitor is the context key for the HTTP request of the visitor, on whose behalf a page calls the API.
 type visitor struct{}
 
-// visiting returns the context for API calls that serve a visitor's request.
+// visiting returns the context for API calls on behalf of a visitor.
 func visiting(r *http.Request, key string) context.Context {
 	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }
 
-// newClient returns a client of the API within the process. The context of each call names the visitor.
+// newClient returns a client that calls the API within the process. The context of each call must contain the visitor's
+// request.
 func newClient(handler http.Handler) (*client.Client, error) {
 	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}},
 		Attempts: 1})
 }
 
-// recorded stores an answer of the handler.
+// recorded is a response writer that stores the response in memory.
 type recorded struct {
 	header http.Header
 	status int

@@ -11,87 +11,89 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Page is one page of the console. A page answers one question.
+// Page is a page of the console. Each page answers one question of visitors.
 type Page struct {
-	// Path is the page's path below /console/, in the syntax of http.ServeMux; "" stands for the console's own
-	// address. The visit's request holds the path values.
+	// Path is the path of the page below /console/, in the syntax of http.ServeMux. The path "" belongs to the page at
+	// /console/. The request of a visit contains the values of wildcards in the path.
 	Path string
-	// Nav is the page's name in the navigation; "": the page is not listed. Under is the Nav of the listed page that
-	// is marked while an unlisted page is shown.
+	// Nav is the name of the page in the navigation. With "", the navigation does not contain the page. Under is the
+	// Nav of another page, which the navigation marks while it shows a page without Nav.
 	Nav, Under string
-	// Live: the page updates itself every few seconds while it is visible.
+	// Live says that the page updates itself every few seconds while it is visible.
 	Live bool
-	// Template is the name of a file in Files, or the names of several with blanks between them. They define "main",
-	// the content below the title and the question. Its dot is a content.
+	// Template is the name of a file in Files, or several names separated by blanks. The files define "main", which is
+	// the content below the title and the question. The data of the template is a content.
 	Template string
 	Files    fs.FS
-	// Show returns the content of the page. The frame shows an error of the API as a page with a remedy.
+	// Show returns the content of the page. If Show returns an error of the API, the visitor sees a page with a remedy.
 	Show func(v *Visit) (*View, error)
-	// Act handles a form sent to the page's address, after the frame has checked the session's token; nil: the page
-	// accepts no form. The result to is the next address; "": the returned view is shown.
+	// Act processes a form that was sent to the address of the page, after the frame has checked the token of the
+	// session. With a nil Act, the page accepts no forms. The result to is the address of the next page. If to is "",
+	// the visitor sees the returned view.
 	Act func(v *Visit) (view *View, to string, err error)
-	// MaxForm is the maximum size of a form in bytes; 0: 16 KiB. Forms may be multipart.
+	// MaxForm is the maximum size of a form in bytes. The value 0 means 16 KiB. Forms may be multipart forms.
 	MaxForm int64
 }
 
 // Visit is one request for a page.
 type Visit struct {
 	*http.Request
-	API     *client.Client // calls the API for the visitor; calls need Context
+	API     *client.Client // client for API calls on behalf of the visitor; calls need Context
 	Now     time.Time
 	Session Session
 	control *gate.Control
-	// sessions has the secrets of keys.
+	// sessions derives secrets from API keys.
 	sessions *sessions
 	ctx      context.Context
 }
 
-// Context returns the context for API calls that serve the visit.
+// Context returns the context for API calls on behalf of the visitor.
 func (v *Visit) Context() context.Context { return v.ctx }
 
-// May reports whether the visitor has the scope. Pages use May to show or hide elements; the API checks the scope
-// again.
+// May reports whether the API key of the visitor has the scope. Pages use May to show or hide elements. The API checks
+// the scope again.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
-// MayOpen reports whether the visitor may see the campaigns of a namespace. Its API refuses others.
+// MayOpen reports whether the visitor may see the campaigns of a namespace. The API rejects calls about other
+// namespaces.
 func (v *Visit) MayOpen(namespace string) bool {
 	own := v.control.NamespaceOf(v.Session.Key)
 	return own == "" || own == namespace
 }
 
-// Seal returns data as a text for an address of the console. Every instance with the visitor's key opens the text, for
-// each of its visitors. Nobody else can read or make such a text.
+// Seal encrypts data for an address of the console. Every instance with the API key of the visitor can decrypt the
+// text, for each of its visitors. Without this API key, nobody can read or create such a text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
-// Open returns the data of a text from Seal. The result is false for other texts, and when the key that sealed the data
-// does not exist any more.
+// Open decrypts a text that Seal has created. For other texts, and if the API key no longer exists, Open returns false.
 func (v *Visit) Open(text string) ([]byte, bool) { return v.sessions.openData(text) }
 
 // View is the content of a page.
 type View struct {
-	Title    string // the h1, and the document's title
-	Question string // the question that the page answers, in a sentence
-	Status   int    // 0: 200
-	To       string // another address that has the content, to which the visitor is redirected; "": none
+	Title    string // heading, and title of the document
+	Question string // question that the page answers
+	Status   int    // HTTP status; 0: 200
+	To       string // address to which the visitor is redirected; "": no redirect
 	Data     any    // available to the template as .Data
 	Tables   []*Table
 	Pictures []*Picture
-	Calls    []string // API calls that return the same data: "GET /v1/limits"
+	Calls    []string // API calls that return the same data, such as "GET /v1/limits"
 }
 
-// Picture is an SVG picture at the address of its page.
+// Picture is an SVG chart of a page.
 type Picture struct {
 	Name    string
-	Caption string // text below the picture: the counted things; "": Alt is shown
-	Alt     string // description in words, for people who cannot see the picture
+	Caption string // text below the chart; "": Alt
+	Alt     string // description for people who cannot see the chart
 	Draw    func(dark bool) ([]byte, error)
-	// Slim draws the picture for phones, 360 units wide; nil: phones scroll the picture of Draw.
+	// Slim draws the chart for phones, with a width of 360 units. With a nil Slim, phones scroll the chart that Draw
+	// draws.
 	Slim func(dark bool) ([]byte, error)
 
 	page *content
 }
 
-// content is the data of every template.
+// content is the data of all templates.
 type content struct {
 	*View
 	Visit *Visit
@@ -101,7 +103,7 @@ type content struct {
 	at    string // address of the page with its parameters
 }
 
-// link is a link of the navigation.
+// link is a link in the navigation.
 type link struct {
 	Name, To string
 	Here     bool
@@ -138,19 +140,19 @@ func (c *content) Nav() []link { return c.nav }
 // Live reports whether the page updates itself.
 func (c *content) Live() bool { return c.page.Live }
 
-// SignedIn returns the id of the visitor's key, or "" when the service has no keys.
+// SignedIn returns the id of the visitor's API key. If no keys are configured, SignedIn returns "".
 func (c *content) SignedIn() string { return c.Visit.Session.Key }
 
 // Now returns the time of the visit, for {{when .Now .At}}.
 func (c *content) Now() time.Time { return c.Visit.Now }
 
-// Address returns the page's own address, which a visitor can reload or send to a colleague.
+// Address returns the address of the page, which visitors can reload or send to colleagues.
 func (c *content) Address() string { return c.at }
 
-// When returns a time relative to the visit, with the exact time as a tooltip.
+// When returns a time relative to the time of the visit, with the exact time as a tooltip.
 func (c *content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
 
-// SignIn returns the data of the sign-in page, or nil for other pages.
+// SignIn returns the data of the sign-in page. For other pages, SignIn returns nil.
 func (c *content) SignIn() *signIn {
 	if s, ok := c.Data.(signIn); ok {
 		return &s
@@ -158,7 +160,7 @@ func (c *content) SignIn() *signIn {
 	return nil
 }
 
-// Notice returns the data of a notice page, or nil for other pages.
+// Notice returns the data of a notice page. For other pages, Notice returns nil.
 func (c *content) Notice() *notice {
 	if n, ok := c.Data.(notice); ok {
 		return &n

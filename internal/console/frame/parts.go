@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// export answers with a table as CSV.
+// export responds with a table of the page as CSV.
 func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	table := c.Table(name)
 	if table == nil {
@@ -23,14 +23,14 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="capper-`+table.Name+`.csv"`)
 	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
-	_, _ = w.Write(out.Bytes()) // a client that has disconnected needs no answer
+	_, _ = w.Write(out.Bytes()) // a write error means that the client has disconnected
 }
 
-// drawn is the content security policy of a picture. A picture can be opened separately, and then needs only its own
-// style sheet.
+// drawn is the content security policy of charts. A browser can open a chart as a separate document, which needs only
+// its own style sheet.
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
-// draw answers with a picture.
+// draw responds with a chart of the page as SVG.
 func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narrow bool) {
 	picture := c.Picture(name)
 	if picture == nil {
@@ -49,28 +49,28 @@ func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narro
 	w.Header().Set("Content-Security-Policy", drawn)
 	w.Header().Set("Content-Type", "image/svg+xml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
-	_, _ = w.Write(out) // a client that has disconnected needs no answer
+	_, _ = w.Write(out) // a write error means that the client has disconnected
 }
 
-// pictureStep is the time in seconds for which a browser may cache a picture.
+// pictureStep is the time in seconds for which a browser may cache a chart.
 const pictureStep = 10
 
-// Title returns the caption of the picture.
+// Title returns the caption of the chart. If there is no caption, Title returns the description.
 func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
-// At returns the address of the picture in light colours.
+// At returns the address of the chart in light colours.
 func (p *Picture) At() string { return p.at("light", "") }
 
-// Dark returns the address of the picture in dark colours.
+// Dark returns the address of the chart in dark colours.
 func (p *Picture) Dark() string { return p.at("dark", "") }
 
-// Phone returns the address of the picture for phones in light colours.
+// Phone returns the address of the chart for phones, in light colours.
 func (p *Picture) Phone() string { return p.at("light", "1") }
 
-// DarkPhone returns the address of the picture for phones in dark colours.
+// DarkPhone returns the address of the chart for phones, in dark colours.
 func (p *Picture) DarkPhone() string { return p.at("dark", "1") }
 
-// HasSlim reports whether phones get a picture of their own.
+// HasSlim reports whether the chart has a version for phones.
 func (p *Picture) HasSlim() bool { return p.Slim != nil }
 
 func (p *Picture) at(theme, narrow string) string {

@@ -9,23 +9,24 @@ import (
 	"strings"
 )
 
-// sealPurpose separates the secrets of sealed data from secrets for other purposes.
+// sealPurpose makes the secrets for sealed data differ from the secrets for other purposes.
 const sealPurpose = "capper console data 1"
 
-// maxUnsealed is the maximum size of sealed data in bytes.
+// maxUnsealed is the maximum size of unsealed data in bytes.
 const maxUnsealed = 1 << 20
 
-// sealData compresses and encrypts data with the secret of a key. The text begins with the id of the key.
+// sealData compresses data, and encrypts it with a secret that is derived from an API key. The returned text begins
+// with the id of the API key.
 func (s *sessions) sealData(key string, data []byte) string {
 	var packed bytes.Buffer
-	w, _ := flate.NewWriter(&packed, flate.BestCompression) // the level is valid
-	_, _ = w.Write(data)                                    // a buffer takes every byte
+	w, _ := flate.NewWriter(&packed, flate.BestCompression) // this level is always valid
+	_, _ = w.Write(data)                                    // writing to a buffer never fails
 	_ = w.Close()
 	sum := sealed(s.dataSecret(key)).Seal(nil, nil, packed.Bytes(), []byte(key))
 	return key + "." + base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// openData is the reverse of sealData.
+// openData decrypts a text that sealData has created.
 func (s *sessions) openData(text string) ([]byte, bool) {
 	dot := strings.LastIndexByte(text, '.')
 	if dot < 0 {
@@ -47,7 +48,8 @@ func (s *sessions) openData(text string) ([]byte, bool) {
 	return data, err == nil && len(data) <= maxUnsealed
 }
 
-// dataSecret returns the secret of a key, or that of the process where there are no keys.
+// dataSecret returns the secret that is derived from an API key. If no keys are configured, dataSecret returns a secret
+// of the process.
 func (s *sessions) dataSecret(key string) [sha256.Size]byte {
 	if secret, known := s.access().Seal(sealPurpose)[key]; known {
 		return secret

@@ -18,55 +18,55 @@ import (
 // lifetime is the duration of a session.
 const lifetime = 8 * time.Hour
 
-// The session cookie has this name and this path.
+// name is the name of the session cookie, and Path is its path.
 const (
 	name = "capper_console"
 	Path = "/console"
 )
 
-// purpose separates the secrets of sessions from secrets for other purposes.
+// purpose makes the secrets for sessions differ from the secrets for other purposes.
 const purpose = "capper console session 1"
 
-// Session identifies a visitor.
+// Session identifies a signed-in visitor.
 type Session struct {
-	Key  string    // the id of the key; "" where there are no keys
+	Key  string    // id of the API key; "": no keys are configured
 	Ends time.Time // zero: never
-	// Token is part of every form of the session. A page of another site cannot know it.
+	// Token is a value that every form of the session must contain. Pages of other websites cannot know the token.
 	Token string
 }
 
-// sessions opens and seals session cookies.
+// sessions creates and reads session cookies.
 type sessions struct {
 	access func() *gate.Control
 	clock  func() time.Time
-	open   string // the token when no keys are configured
+	open   string // token for forms when no API keys are configured
 }
 
-// newSessions returns the sessions for the current keys.
+// newSessions returns sessions for the API keys that inForce returns.
 func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions {
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
 
-// Begin returns the cookie of a new session for the key with the given id. With secure, browsers send the cookie over
-// TLS only.
+// Begin returns the cookie for a new session with the given API key. If secure is true, browsers send the cookie only
+// over TLS.
 func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)
 	secret, known := s.access().Seal(purpose)[key]
 	if !known {
-		return end(secure) // the key has been removed since
+		return end(secure) // the key has been removed meanwhile
 	}
 	cookie := end(secure)
 	cookie.Value, cookie.MaxAge, cookie.Expires = seal(secret, key, ends), int(lifetime.Seconds()), ends
 	return cookie
 }
 
-// end returns the cookie that removes a session.
+// end returns a cookie that ends a session in the browser.
 func end(secure bool) *http.Cookie {
 	return &http.Cookie{Name: name, Path: Path, MaxAge: -1, HttpOnly: true, Secure: secure,
 		SameSite: http.SameSiteStrictMode}
 }
 
-// Of returns the session of a request. Without configured keys, every request has a session.
+// Of returns the session to which a request belongs. If no API keys are configured, every request belongs to a session.
 func (s *sessions) Of(r *http.Request) (Session, bool) {
 	inForce := s.access()
 	if !inForce.HasKeys() {
@@ -85,13 +85,13 @@ func (s *sessions) Of(r *http.Request) (Session, bool) {
 	return Session{}, false
 }
 
-// Accepts reports whether the token of a form belongs to the session.
+// Accepts reports whether the session has the given form token.
 func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
 
-// seal encrypts the end of a session. The key's id is authenticated together with the end, so that nobody can
-// exchange it.
+// seal encrypts the end of a session. The encryption also authenticates the id of the API key, so that nobody can
+// exchange the id.
 func seal(secret [sha256.Size]byte, key string, ends time.Time) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix()))
 	return base64.RawURLEncoding.EncodeToString(sealed(secret).Seal(nil, nil, plain, []byte(key)))
@@ -109,20 +109,20 @@ func unseal(secret [sha256.Size]byte, key, value string) (ends time.Time, ok boo
 	return time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true
 }
 
-// sealed returns AES-256-GCM with random nonces.
+// sealed returns a cipher for AES-256-GCM with random nonces.
 func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {
-		panic(err) // 32 bytes are a key
+		panic(err) // a key of 32 bytes is always valid
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // AES has blocks of 16 bytes
+		panic(err) // AES always has blocks of 16 bytes
 	}
 	return aead
 }
 
-// token derives the form token from the cookie. Without the secret nobody can compute it.
+// token derives the form token from the session cookie. Only instances that know the secret can compute the token.
 func token(secret [sha256.Size]byte, cookie string) string {
 	mac := hmac.New(sha256.New, secret[:])
 	mac.Write([]byte("form " + cookie))

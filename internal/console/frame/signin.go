@@ -17,7 +17,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Visitors sign in and out at these addresses.
+// These constants are the paths for signing in and signing out.
 const (
 	signInPath  = Path + "/sign-in"
 	signOutPath = Path + "/sign-out"
@@ -25,13 +25,13 @@ const (
 
 // signIn is the data of the sign-in page.
 type signIn struct {
-	Next    string // address after the sign-in
+	Next    string // address after signing in
 	Token   string
-	Refused string // why the last attempt failed; "": this is the first attempt
-	Ended   bool   // a session has ended
+	Refused string // reason why the last attempt failed; "": first attempt
+	Ended   bool   // the session of the visitor has ended
 }
 
-// routeOwn adds the routes of the frame itself.
+// routeOwn adds the routes of the frame itself, such as the sign-in page.
 func (f *Frame) routeOwn() {
 	f.mux.HandleFunc("GET "+signInPath, f.showSignIn)
 	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
@@ -43,8 +43,8 @@ func (f *Frame) routeOwn() {
 	f.mux.HandleFunc(Path+"/", f.notFound)
 }
 
-// askToSignIn redirects a visitor without a session to the sign-in page. A request for a part of a page or for a
-// picture gets an error instead.
+// askToSignIn redirects a visitor without a session to the sign-in page. A request that updates a part of a page, or
+// that loads a chart, gets an error instead.
 func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(partHeader) != "" || r.URL.Query().Get("format") == "svg" {
 		http.Error(w, "The session has ended: sign in again.", http.StatusUnauthorized)
@@ -64,21 +64,21 @@ func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, signInPath+"?"+to.Encode(), http.StatusSeeOther)
 }
 
-// partHeader marks a request of a page that updates itself.
+// partHeader marks requests from pages that update themselves.
 const partHeader = "X-Capper-Live"
 
-// againParameter marks the second request for an address, so that no redirect loop can arise.
+// againParameter marks the second request for an address, which prevents a redirect loop.
 const againParameter = "again"
 
-// fromElsewhere reports whether the request follows a link on another site. The browser then withholds the session
-// cookie.
+// fromElsewhere reports whether the visitor has followed a link on another website. In this case, the browser does not
+// send the session cookie.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") &&
 		!r.URL.Query().Has(againParameter)
 }
 
-// comeAgain answers with a page that requests the same address again, so that the browser sends the session cookie.
+// comeAgain responds with a page that requests the same address again, so that the browser sends the session cookie.
 func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
 	to := c.with(againParameter, "1")
@@ -87,13 +87,13 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 		Do: "Check the address below before you continue.", To: to, Go: "Go on"})
 }
 
-// blank returns the content of a page of the frame itself.
+// blank returns the content for a page of the frame itself.
 func (f *Frame) blank(r *http.Request) *content {
 	v, _ := f.enter(r)
 	return &content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
 }
 
-// formCookie ties the sign-in form to the browser that loaded it.
+// formCookie is the name of a cookie that ties the sign-in form to the browser that loaded the form.
 const formCookie = "capper_console_form"
 
 func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, s signIn) {
 	nonce := rand.Text()
 	if before, err := r.Cookie(formCookie); err == nil && len(before.Value) == len(nonce) {
-		nonce = before.Value // another tab may show the form too
+		nonce = before.Value // another tab may show the same form
 	}
 	s.Token = formToken(nonce)
 	cookie := end(f.secure(r))
@@ -119,7 +119,7 @@ func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, 
 	f.render(w, c, f.notices, status)
 }
 
-// takeKey starts a session, or reports that the key is wrong.
+// takeKey begins a session. If the API key is wrong, takeKey shows the sign-in page again.
 func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	accepts := func(token string) bool {
 		cookie, err := r.Cookie(formCookie)
@@ -155,15 +155,15 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// secure reports whether browsers may send the cookies of the visitor over TLS only.
+// secure reports whether browsers may send cookies only over TLS.
 func (f *Frame) secure(r *http.Request) bool { return r.TLS != nil || f.cfg.SecureCookies }
 
-// wholeSeconds rounds a wait up to seconds, for the header Retry-After.
+// wholeSeconds rounds a duration up to whole seconds, for the header Retry-After.
 func wholeSeconds(wait time.Duration) time.Duration {
 	return max(wait+time.Second-1, time.Second).Truncate(time.Second)
 }
 
-// signOut ends the session in this browser.
+// signOut ends the session in the visitor's browser.
 func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
 	if who, ok := f.sessions.Of(r); ok {
 		if err := f.readForm(w, r, 0, who.Accepts); err != nil {
@@ -201,8 +201,8 @@ func formToken(nonce string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// returnTo returns the console page to which a visitor returns after the sign-in. returnTo ignores addresses outside
-// the console.
+// returnTo returns the address of the console page that the visitor sees after signing in. For an address outside the
+// console, returnTo returns the address of the first page.
 func returnTo(asked string) string {
 	home := Path + "/"
 	at, err := url.Parse(asked)

@@ -13,14 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a table for a page and for its CSV export.
+// Table is a table on a page, which visitors can also export as CSV.
 type Table struct {
-	Name    string // part of the export's address: lower-case letters and hyphens
-	Caption string // the counted things, in words
+	Name    string // used in the address of the export: lower-case letters and hyphens
+	Caption string // description of the rows
 	Columns []Column
-	Rows    [][]Cell // as wide as Columns; the first cell names the row
-	Empty   string   // text of an empty table: how to fill it
-	// Folded: the page shows only the caption until the visitor opens the table. Use it for the numbers of a picture.
+	Rows    [][]Cell // each row has one cell for each column; the first cell names the row
+	Empty   string   // text for an empty table, which says how to fill it
+	// Folded says that the page shows only the caption until the visitor opens the table. Folded is for tables with the
+	// numbers of a chart.
 	Folded bool
 
 	page *content
@@ -29,19 +30,19 @@ type Table struct {
 // Column is a column of a table.
 type Column struct {
 	Title  string
-	Means  string // meaning of the numbers, shown below the title; "": the title is sufficient
+	Means  string // unit or meaning of the numbers, below the title; "": the title is clear
 	Number bool
 }
 
-// Cell is a cell of a table. Text, Count, Number, Time and Link create cells.
+// Cell is a cell of a table. The functions Text, Count, Number, Time and Link create cells.
 type Cell struct {
 	Text   string
-	To     string    // address of the link; "": none
-	At     time.Time // shown as an instant, if not zero
-	Clock  bool      // show At as date and time of day, and not relative to the visit
-	Note   string    // smaller, behind the text; not exported
-	number string    // the value for programs; "": the cell is no number
-	id     string    // exported in place of Text; "": Text is
+	To     string    // address of a link; "": no link
+	At     time.Time // time that the cell shows; zero: the cell shows Text
+	Clock  bool      // show At as date and time of day, instead of relative to the visit
+	Note   string    // smaller text after the text; not in the export
+	number string    // number in the export; "": the cell is not a number
+	id     string    // text in the export; "": Text
 }
 
 // Text returns a cell with text.
@@ -52,13 +53,13 @@ func Count[T int | int64 | uint64 | uint32](n T) Cell {
 	return Cell{Text: number(int64(n)), number: strconv.FormatInt(int64(n), 10)}
 }
 
-// Number returns a cell with a number, shown with the given number of decimals.
+// Number returns a cell with a number, which is shown with the given number of decimals.
 func Number(n float64, digits int) Cell {
 	text := strconv.FormatFloat(n, 'f', digits, 64)
 	return Cell{Text: grouped(text), number: strconv.FormatFloat(n, 'g', -1, 64)}
 }
 
-// Time returns a cell with a time; the zero time is shown as "never".
+// Time returns a cell with a time. The zero time is shown as "never".
 func Time(at time.Time) Cell {
 	if at.IsZero() {
 		return Text("never")
@@ -66,13 +67,14 @@ func Time(at time.Time) Cell {
 	return Cell{At: at}
 }
 
-// Clock returns a cell with a time that is shown as date and time of day, for plans.
+// Clock returns a cell with a time that is shown as date and time of day, for times in the future.
 func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 
-// Link returns a cell with text that links to an address of the console.
+// Link returns a cell with a link to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// Titled returns a link whose text is a title and an id, or only the id if there is no title. The export has the id.
+// Titled returns a cell with a link whose text is a title and an id. If the title is "", the text is only the id. The
+// export contains the id.
 func Titled(title, id, to string) Cell {
 	if title == "" {
 		return Link(id, to)
@@ -89,13 +91,13 @@ func (c Cell) With(note string) Cell {
 // CSV returns the address of the table's CSV export.
 func (t *Table) CSV() string { return t.page.with("format", "csv", "table", t.Name) }
 
-// When returns a time relative to the visit.
+// When returns a time relative to the time of the visit.
 func (t *Table) When(at time.Time) template.HTML { return t.page.When(at) }
 
-// Mark returns the HTML id of the table.
+// Mark returns the id of the table's HTML element.
 func (t *Table) Mark() string { return "table-" + t.Name }
 
-// write writes the table as CSV (RFC 4180).
+// write writes the table as CSV according to RFC 4180.
 func (t *Table) write(to io.Writer) error {
 	w := csv.NewWriter(to)
 	w.UseCRLF = true
@@ -125,7 +127,7 @@ func (c Cell) exported() string {
 	return harmless(cmp.Or(c.id, c.Text))
 }
 
-// harmless returns the text with a prefix if a spreadsheet would interpret it as a formula (OWASP, CSV Injection).
+// harmless adds a prefix to a text that a spreadsheet would interpret as a formula (OWASP, CSV Injection).
 func harmless(text string) string {
 	if strings.IndexAny(strings.TrimLeft(text, " "), "=+-@\t\r＝＋－＠") == 0 {
 		return "'" + text
@@ -133,7 +135,7 @@ func harmless(text string) string {
 	return text
 }
 
-// with returns the page's address with added parameters.
+// with returns the address of the page with additional query parameters.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
@@ -147,13 +149,13 @@ func (c *content) with(pairs ...string) string {
 	return at.String()
 }
 
-// shown is a cell in the form that templates use.
+// shown is a cell in the form that the templates need.
 type shown struct {
 	Cell
-	When template.HTML // "": the cell is no time
+	When template.HTML // "": the cell is not a time
 }
 
-// Show returns a cell in the form that templates use, with times relative to the visit.
+// Show converts a cell to the form that the templates need. Times are relative to the time of the visit.
 func (t *Table) Show(cell Cell) shown {
 	if cell.At.IsZero() {
 		return shown{Cell: cell}
@@ -164,15 +166,15 @@ func (t *Table) Show(cell Cell) shown {
 	return shown{cell, t.page.When(cell.At)}
 }
 
-// longName is the length, in characters, from which narrow screens may shorten a word of a name.
+// longName is the number of characters from which narrow screens may shorten a word in a name.
 const longName = 18
 
-// Cut reports whether narrow screens shorten the name of a row. Such a name can get the focus, and then shows in full.
-// A link gets the focus in any case.
+// Cut reports whether narrow screens shorten the name of a row. Visitors can focus such a name to see it in full. Cut
+// returns false for links, because visitors can focus them in any case.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })
 }
 
-// IsNumber reports whether the cell holds a number.
+// IsNumber reports whether the cell contains a number.
 func (c Cell) IsNumber() bool { return c.number != "" }

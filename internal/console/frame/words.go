@@ -10,16 +10,16 @@ import (
 	"unicode"
 )
 
-// functions returns the functions of templates.
+// functions returns the functions that templates can call.
 func functions(asset func(string) string) template.FuncMap {
 	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List,
 		"clock": clock, "legible": legible}
 }
 
-// number formats a whole number with commas between the thousands.
+// number formats a whole number with commas as thousands separators.
 func number(n int64) string { return grouped(strconv.FormatInt(n, 10)) }
 
-// grouped inserts commas between the thousands of a decimal number.
+// grouped adds commas as thousands separators to a decimal number.
 func grouped(text string) string {
 	sign := ""
 	if strings.HasPrefix(text, "-") {
@@ -38,7 +38,7 @@ func grouped(text string) string {
 // Whole formats a count as a whole number.
 func Whole(n float64) string { return number(int64(n)) }
 
-// PerSecond formats a rate with a readable precision.
+// PerSecond formats a rate with a precision that depends on its size.
 func PerSecond(rate float64) string {
 	switch {
 	case rate == 0 || rate >= 100:
@@ -49,13 +49,14 @@ func PerSecond(rate float64) string {
 	return strconv.FormatFloat(rate, 'g', 2, 64)
 }
 
-// units lists the units of time spans, the longest first.
+// units lists the units of durations, beginning with the longest.
 var units = []struct {
 	length time.Duration
 	name   string
 }{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
 
-// Span formats a duration in words: "24 hours", "1 day and 6 hours". Durations below a second are in milliseconds.
+// Span formats a duration in words, for example "24 hours", "1 day and 6 hours". Span formats a duration below one
+// second in milliseconds.
 func Span(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -81,7 +82,7 @@ func some(n int64, what string) string {
 	return number(n) + " " + what + "s"
 }
 
-// roughly formats a duration in its largest unit only.
+// roughly formats a duration in whole numbers of its largest unit.
 func roughly(d time.Duration) string {
 	for _, unit := range units {
 		if n := d / unit.length; n > 0 {
@@ -91,7 +92,7 @@ func roughly(d time.Duration) string {
 	return ""
 }
 
-// Relative formats a time relative to now, in words.
+// Relative formats a time in words, relative to now.
 func Relative(now, at time.Time) string {
 	switch text := roughly(at.Sub(now).Abs()); {
 	case at.IsZero():
@@ -105,7 +106,8 @@ func Relative(now, at time.Time) string {
 	}
 }
 
-// when formats a time relative to now, in words. The exact time appears on hover, on focus and in screen readers.
+// when formats a time in words, relative to now, as HTML. The exact time appears on hover and on focus, and in screen
+// readers.
 func when(now, at time.Time) template.HTML {
 	if at.IsZero() {
 		return "never"
@@ -115,15 +117,16 @@ func when(now, at time.Time) template.HTML {
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
 }
 
-// clock formats a time as date and time of day in UTC. The script adds the viewer's local time.
+// clock formats a time as date and time of day in UTC, as HTML. The script of the page adds the local time of the
+// visitor.
 func clock(at time.Time) template.HTML {
 	at = at.UTC()
 	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s">%s</time>`, //nolint:gosec // no input
 		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
 }
 
-// legible returns the text with visible marks for characters that cannot be seen or that reverse the direction of
-// text. A text of blanks alone becomes visible too.
+// legible replaces invisible characters, and characters that reverse the direction of text, by visible marks. In a text
+// of blanks only, legible also replaces the blanks.
 func legible(text string) string {
 	blank := strings.TrimSpace(text) == ""
 	if !blank && !strings.ContainsFunc(text, hidden) {
@@ -148,7 +151,7 @@ func hidden(r rune) bool {
 		r == unicode.ReplacementChar
 }
 
-// List joins words into a list: "push, email and sms".
+// List joins words to an enumeration, for example "push, email and sms".
 func List(words []string) string {
 	switch n := len(words); n {
 	case 0:
