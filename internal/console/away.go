@@ -6,8 +6,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// needsStore returns the page with another Show: it reports at once when the store does not answer. Without it, the
-// calls of the page would wait for the store until their time-out.
+// needsStore changes the method Show of a page: while the store does not answer, the page immediately shows an error.
+// Otherwise the API calls of the page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
 	p.Show = func(v *frame.Visit) (*frame.View, error) {
@@ -19,7 +19,7 @@ func needsStore(p frame.Page) frame.Page {
 	return p
 }
 
-// asksStore is needsStore for a page that shows only a form until the visitor asks for results.
+// asksStore does the same as needsStore, for a page that shows only a form until the visitor sends the form.
 func asksStore(p frame.Page) frame.Page {
 	needs := needsStore(p)
 	form := p.Show
@@ -32,8 +32,8 @@ func asksStore(p frame.Page) frame.Page {
 	return p
 }
 
-// storeAway returns an error for the visitor while the service knows that its store does not answer. The service checks
-// the store continuously, so the error disappears when the store is back.
+// storeAway returns an error for the visitor, if the service has found that its store does not answer. The service
+// checks the store continually, so storeAway returns nil soon after the store answers again.
 func storeAway(v *frame.Visit) error {
 	status, err := v.API.Status(v.Context())
 	if err != nil {

@@ -14,11 +14,11 @@ func changesPage() frame.Page {
 	return frame.Page{Path: changesAt, Under: segmentsNav, Template: "changes.html", Files: files, Show: showChanges}
 }
 
-// changes is the data of the page's template.
+// changes is the data of the template of the page.
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo
-	Found    *api.GenerationChanges // nil: the visitor did not name two generations
+	Found    *api.GenerationChanges // nil: the visitor has not named two generations
 }
 
 func showChanges(v *frame.Visit) (*frame.View, error) {
@@ -80,7 +80,7 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 	return t
 }
 
-// happened describes a change in words.
+// happened describes the change of a segment or set in words.
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",

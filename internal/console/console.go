@@ -15,27 +15,29 @@ const Path = frame.Path
 
 // Config holds the dependencies and settings of a console.
 type Config struct {
-	// API answers every call of the pages within the process. Required.
+	// API is the handler of every API call. The pages call it within the process. Required.
 	API http.Handler
 	// Access returns the current API keys. Required.
 	Access func() *gate.Control
-	// SignIn returns the caller for a key, which must have the scope read. Required.
+	// SignIn returns the caller to whom an API key belongs. The key must have the scope read. Required.
 	SignIn func(r *http.Request, key string) (gate.Caller, error)
-	// Recent holds the counts of the last day, and Policies the earlier policies. Nil: the console does not show
-	// them.
+	// Recent holds the counts of the last day, and Policies holds the earlier policies. The console does not show the
+	// data of a nil field.
 	Recent   *Series
 	Policies *Policies
-	// UserLink is the template of the address of a user in another system, where {id} stands for the id. "": none.
+	// UserLink is the address of a user's page in another system, with {id} in place of the user id. With "", the
+	// console shows no such link.
 	UserLink string
-	// SecureCookies: browsers send the console's cookies over TLS only, even if this service does not speak TLS itself.
+	// SecureCookies restricts the cookies of the console to TLS connections. It is for services behind a proxy that
+	// terminates TLS.
 	SecureCookies bool
-	// Logger receives the errors that visitors do not see. Nil: log lines are discarded.
+	// Logger receives the errors that pages do not show. A nil Logger discards log lines.
 	Logger *slog.Logger
-	// Clock is the clock of the API. Nil: time.Now.
+	// Clock must be the same clock as in the API. A nil Clock means time.Now.
 	Clock func() time.Time
 }
 
-// New returns the handler of the console, to be served at Path and below it.
+// New returns the HTTP handler of the console, for Path and all paths below it.
 func New(cfg Config) (http.Handler, error) {
 	if cfg.API == nil || cfg.Access == nil || cfg.SignIn == nil {
 		return nil, errors.New("console: Config.API, Config.Access and Config.SignIn are required")
@@ -58,7 +60,7 @@ func New(cfg Config) (http.Handler, error) {
 	})
 }
 
-// all returns all pages. The pages of the navigation come in their order.
+// all returns all pages of the console. The order of the pages is their order in the navigation.
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		overviewPage(),

@@ -1,30 +1,32 @@
-// Package console is the service's web console at /console. Its pages show people who send campaigns the past
-// decisions, their reasons and the current rules.
+// Package console implements the web console of the service, at /console. Its pages show past decisions, the reasons
+// for the decisions, and the current rules, to people who send campaigns.
 //
 //	request → server.Beside   host check, request id, metrics                 package server
 //	        → frame           session, form, failure, layout, CSV, SVG        package frame
 //	        → page            asks the API in the process, says it in words   this package
 //	        → API's handler   scope of the key, answer                        package server
 //
-// The console shows only data of the API, with two exceptions: the counts of the last day (Series) and the versions
-// of the policy since the start (Policies), which the process keeps in memory.
+// The console shows only data of the API, with two exceptions that are kept in memory: the counts of the last day
+// (Series) and the policies since the start of the process (Policies).
 //
-// The server renders every page completely, so that pages work without scripts. Assets and templates are embedded, at
-// most 400 kB in all. A page loads nothing from other sites.
+// The server renders complete pages, so that pages work without scripts. The program contains all assets and templates,
+// which have at most 400 kB together. A page loads nothing from other websites.
 //
-// Each page is one file, with its template beside it: the service itself, its limits and pacers, segments and
-// generations, campaigns, one user, and the page that tries a campaign without recording anything.
+// Each page is implemented in one file, with a template in the same directory. There are pages about the service
+// itself, limits and pacers, segments and generations, campaigns, and a single user. A further page tries a campaign
+// without recording sends.
 //
 // # Outlook
 //
-// An outlook shows how many of a group of users may receive a message on a channel, now and over the next days, if no
-// other message is sent before. The service decides each instant in the same way as a filter call and records nothing,
-// at the full cost of that call. The console therefore decides only a sample of a large group, which the page says, and
-// keeps each result for a minute.
+// An outlook is a forecast for a group of users. It shows how many of them may receive a message on a channel, now and
+// over the next days, if no other message is sent before. For each time of the forecast, the service decides the users
+// as in a filter call, and records nothing. Each time costs as much as a filter call. Therefore the console decides
+// only a sample of a large group, and the page says so. The console keeps each outlook for a minute.
 //
 // # Series
 //
-// A Series holds the counts of the last day for the pictures. It reads existing counters once a second, so decisions
-// cost nothing more. Counts before the start of the process are unknown. The last hour is kept by second and the last
-// day by minute, for a limited number of counters, in about 4 MB at most.
+// A Series holds the counts of the last day for the charts. A Series reads existing counters once a second, so that
+// counting does not slow down decisions. A Series contains no counts from before the start of the process. A Series
+// keeps the last hour by second and the last day by minute. It limits the number of counters, so that it needs at most
+// about 4 MB.
 package console

@@ -17,7 +17,7 @@ import (
 	"capper/internal/ids"
 )
 
-// act tries the ids in a form, which were pasted or uploaded as a file.
+// act tries a campaign for the user ids in a form, which the visitor has pasted or uploaded as a file.
 func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 	p, err := begin(v, v.PostFormValue("channel"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 
 const pasted = "the pasted ids"
 
-// source returns the ids of the form: the uploaded file, or otherwise the pasted text.
+// source returns the user ids in the form: the uploaded file, or the pasted text.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
@@ -78,14 +78,14 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// group is a set of users: dense ids, packed ids of UUIDs and 64-bit numbers, or texts.
+// group is a group of users: dense ids, packed ids of UUIDs and 64-bit numbers, or text ids.
 type group struct {
-	dense  *roaring.Bitmap // nil: the ids are not dense
-	packed *client.Packed  // nil: the ids have no packed form
+	dense  *roaring.Bitmap // nil: not dense
+	packed *client.Packed  // nil: no packed form
 	texts  []string
 }
 
-// count returns the number of users.
+// count returns the number of users in the group.
 func (g *group) count() uint64 {
 	switch {
 	case g.dense != nil:
@@ -96,12 +96,13 @@ func (g *group) count() uint64 {
 	return uint64(len(g.texts))
 }
 
-// forecast returns a request about the users.
+// forecast returns a request to forecast decisions about the group.
 func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some returns a sample of about most users, spread evenly over the ids or over the positions in the list.
+// some returns a sample of about most users of the group. The sample is spread evenly over the ids or over the
+// positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
 	if n <= most {
@@ -130,19 +131,19 @@ func (g *group) some(most uint64) *group {
 	return some
 }
 
-// The numbers of bytes that are kept of a word. A dense id is shorter than longestDense, and every other id in any
-// spelling is shorter than longestOther.
+// These constants limit the number of bytes that are stored of a word. Every dense id is shorter than longestDense, and
+// every other id is shorter than longestOther in any spelling.
 const (
 	longestDense = 40
 	longestOther = 300
 )
 
-// given holds users that a form listed by id.
+// given holds the users whose ids a form contains.
 type given struct {
 	group
 	kind    ids.Kind
 	scheme  *ids.Scheme     // parses ids that are not dense
-	known   map[string]bool // the ids that are not dense
+	known   map[string]bool // set of the ids, for ids that are not dense
 	repeats int             // number of repeated ids
 }
 
@@ -159,7 +160,7 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds an id from a line. The returned text describes an invalid id.
+// add adds the user id in a word of a line. For an invalid id, the result fault describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)
@@ -202,15 +203,15 @@ func (g *given) addOther(word string, line int) (fault string) {
 	return ""
 }
 
-// mostOf returns the number of ids of a kind that can be tried at once.
+// mostOf returns the maximum number of user ids in one trial, for a kind of ids.
 func mostOf(kind ids.Kind) uint64 {
 	if kind == ids.Text {
-		return api.MaxUserIDs // texts have no packed form
+		return api.MaxUserIDs // text ids have no packed form
 	}
 	return mostNow
 }
 
-// tooMany returns an error text when there are more users than can be tried at once, and otherwise "".
+// tooMany returns an error text if the form contains too many users for one trial, and otherwise "".
 func (g *given) tooMany() string {
 	n, most := g.count(), mostOf(g.kind)
 	if n <= most {
@@ -220,8 +221,9 @@ func (g *given) tooMany() string {
 		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(most).Text)
 }
 
-// readWords reads ids separated by white space, commas or semicolons; ids of the kind text may contain these
-// characters, so each must be on a separate line. The returned fault describes the first error and its line.
+// readWords reads user ids that are separated by white space, commas or semicolons. Text ids may contain these
+// characters, so each text id must be on a separate line. The result fault describes the first error and names its
+// line.
 func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	found = newGiven(kind)
 	longest := longestDense
@@ -259,7 +261,7 @@ func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	return found, found.tooMany()
 }
 
-// separates reports whether a byte separates pasted ids.
+// separates reports whether the byte c separates pasted ids of the given kind.
 func separates(kind ids.Kind, c byte) bool {
 	switch c {
 	case '\r', '\n':

@@ -10,13 +10,13 @@ import (
 	"capper/internal/ids"
 )
 
-// userRef names a user: by a dense id, or by a canonical id of another kind.
+// userRef refers to a user by a dense id or by a canonical id of another kind.
 type userRef struct {
 	dense uint32
 	id    string // "": the id is dense
 }
 
-// String returns the id.
+// String returns the user id as text.
 func (u userRef) String() string {
 	if u.id != "" {
 		return u.id
@@ -24,7 +24,7 @@ func (u userRef) String() string {
 	return fmt.Sprint(u.dense)
 }
 
-// forecast sets the user of a request.
+// forecast sets the user in a forecast request and returns the request.
 func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
 	if u.id != "" {
 		r.IDs = []string{u.id}
@@ -34,7 +34,7 @@ func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
 	return r
 }
 
-// kindOf returns the kind of the service's ids.
+// kindOf returns the kind of the service's user ids.
 func kindOf(v *frame.Visit) (ids.Kind, error) {
 	described, err := v.API.IDs(v.Context())
 	if err != nil {
@@ -43,8 +43,8 @@ func kindOf(v *frame.Visit) (ids.Kind, error) {
 	return ids.ParseKind(described.Kind)
 }
 
-// parseUser returns the user that a visitor typed. The text wrong describes the error of an invalid id; it is empty for
-// a valid id.
+// parseUser parses the user id that a visitor has typed. For an invalid id, the result wrong describes the error. For a
+// valid id, wrong is "".
 func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
 	if kind == ids.Dense {
 		id, err := strconv.ParseUint(typed, 10, 32)
@@ -60,7 +60,7 @@ func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
 	return userRef{id: string(id)}, ""
 }
 
-// explain asks the service about the user.
+// explain requests the explanation of the user from the service.
 func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
 	if u.id == "" {
 		return v.API.Explain(v.Context(), u.dense)
@@ -72,7 +72,7 @@ func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
 	return &found.Explanation, nil
 }
 
-// erase erases the user's sends.
+// erase erases the recorded sends of the user.
 func (u userRef) erase(v *frame.Visit) error {
 	if u.id == "" {
 		return v.API.Erase(v.Context(), u.dense)

@@ -11,7 +11,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// limitsPage returns the page that shows the current policy in sentences.
+// limitsPage returns the page that describes the current policy in sentences.
 func limitsPage(counts *Series, policies *Policies) frame.Page {
 	return frame.Page{
 		Path: "limits", Nav: "Limits", Live: true, Template: "limits.html whatifform.html", Files: files,
@@ -24,7 +24,7 @@ type limitsView struct {
 	Withheld []string
 	Versions []version
 	WhatIf   whatIfForm
-	Unknown  string // why earlier policies are unknown; "": they are known, or there is no audit
+	Unknown  string // reason why earlier policies are unknown; "": they are known, or there is no audit
 }
 
 func showLimits(v *frame.Visit, counts *Series, policies *Policies) (*frame.View, error) {
@@ -102,7 +102,7 @@ func sentence(l api.Limit) string {
 	return text
 }
 
-// windowOf describes a limit's window in words: "any 24 hours", "a calendar day (UTC)".
+// windowOf describes the window of a limit in words, for example "any 24 hours", "a calendar day (UTC)".
 func windowOf(l api.Limit) string {
 	if l.Calendar != "" {
 		zone := l.Timezone
@@ -122,7 +122,7 @@ func windowOf(l api.Limit) string {
 	return "any " + withoutOne(text)
 }
 
-// withoutOne removes the number 1 before a unit, so that the text is "any hour" instead of "any 1 hour".
+// withoutOne removes the number 1 before a unit: "hour" instead of "1 hour".
 func withoutOne(text string) string {
 	if rest, ok := strings.CutPrefix(text, "1 "); ok && !strings.Contains(rest, " ") {
 		return rest
@@ -150,7 +150,7 @@ func channelsTable(p *api.Policy) *frame.Table {
 	return t
 }
 
-// policyWithheld describes in sentences the users who receive nothing, independently of the limits.
+// policyWithheld describes in sentences which users receive nothing for reasons other than limits.
 func policyWithheld(p *api.Policy) (said []string) {
 	for _, s := range p.Suppress {
 		text := fmt.Sprintf("Suppressed: users in the set %s receive nothing, %s", s.Set, channels(s.Channels))

@@ -18,36 +18,36 @@ import (
 	"capper/internal/ids"
 )
 
-// messagePage returns the page of one campaign.
+// messagePage returns the page about one campaign.
 func messagePage() frame.Page {
 	outlooks := newOutlooks()
 	return frame.Page{Path: oneAt, Under: messagesNav, Live: true, Template: "message.html", Files: files,
 		Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
 }
 
-// messageView is the data of a campaign's template.
+// messageView is the data of the template of the page about a campaign.
 type messageView struct {
 	*api.Message
-	Planned  bool   // the message has a title and no calls yet: the page has nothing else
+	Planned  bool   // the message has a title but no calls, so the page shows only the title
 	Channels []link // links to the channels of the message
 	Reach    *reach
-	Says     string // how the campaign went
+	Says     string // summary of the campaign in sentences
 	Notes    []string
 	Waves    waves
 	Shadow   map[string]int64
 }
 
-// step is a step of a campaign's funnel.
+// step is one step in the funnel of a campaign, such as the asked users or the allowed users.
 type step struct {
 	Name   string
 	Users  int64
-	Counts string // the thing that Users counts
+	Counts string // meaning of the number Users
 }
 
-// waves shows the times at which denied users become eligible.
+// waves shows the times at which the denials of users end.
 type waves struct {
-	*Outlook        // nil: there is no outlook
-	Why      string // why there is no outlook
+	*Outlook        // nil: no outlook
+	Why      string // reason for the absence of an outlook
 	Faults   []string
 }
 
@@ -96,7 +96,7 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	return view, nil
 }
 
-// plannedView returns the page of a message that has a title and no calls yet.
+// plannedView returns the page about a message that has a title but no calls.
 func plannedView(found *api.MessageChannels) *frame.View {
 	return &frame.View{
 		Title: "Campaign " + cmp.Or(found.Title, found.MessageID), Question: messageQuestion,
@@ -106,8 +106,8 @@ func plannedView(found *api.MessageChannels) *frame.View {
 	}
 }
 
-// messageOf returns the message with its distinct users, or without them if the audit does not answer. unread holds the
-// reason.
+// messageOf returns the counts of the message, including distinct users. If the audit does not answer, the counts lack
+// distinct users, and unread contains the reason.
 func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels, unread []string, err error) {
 	found, err = v.API.MessageUsers(v.Context(), id, namespace)
 	if !client.HasCode(err, client.CodeUnavailable) && !client.HasCode(err, client.CodeOverloaded) {
@@ -121,8 +121,8 @@ func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels
 		"moment. Error of the service: " + err.Error()}, nil
 }
 
-// choose returns the campaign on the named channel, or on the first channel when none is named, with links to the
-// other channels.
+// choose returns the campaign on the named channel, with links to the other channels of the message. For an empty
+// channel name, choose returns the campaign on the first channel.
 func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
 	for i := range found.Channels {
 		if c := &found.Channels[i]; m == nil && (channel == "" || c.Channel == channel) {
@@ -140,8 +140,8 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends. The number of answers does not show the number of sends, because
-// answers to retries count too.
+// messageSends returns a table of the recorded sends of a message. The table is necessary, because the counts of
+// responses also contain the responses to retries.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -152,7 +152,7 @@ func messageSends(m *api.Message) *frame.Table {
 				"delivered")},
 		},
 	}
-	if m.AtLeast { // the difference of two lower bounds is meaningless
+	if m.AtLeast { // the difference of two lower bounds would be wrong
 		t.Caption = "Sends: lower bounds, because Redis Cluster moved a slot"
 		return t
 	}
@@ -161,7 +161,7 @@ func messageSends(m *api.Message) *frame.Table {
 	return t
 }
 
-// sendsCell returns a table cell with a number of sends of the message.
+// sendsCell returns a table cell with a number of sends, which may be a lower bound.
 func sendsCell(m *api.Message, n int64) frame.Cell {
 	cell := frame.Count(n)
 	if m.AtLeast {
@@ -218,8 +218,8 @@ func messageLimits(r *reach) *frame.Table {
 	return t
 }
 
-// messageParts returns a table of subtotals: users suppressed by set, and allowed users that shadow limits would
-// deny.
+// messageParts returns a table with the suppressed users by set, and the allowed users whom shadow limits would have
+// denied.
 func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
@@ -236,7 +236,7 @@ func messageParts(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageAnswers returns a table of the answers of calls. A user counts once in each call.
+// messageAnswers returns a table that counts the users in the responses to calls. A user counts once for each call.
 func messageAnswers(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "answers", Folded: true, Caption: "Answers of calls",
@@ -256,7 +256,7 @@ func messageAnswers(m *api.Message) *frame.Table {
 	return t
 }
 
-// messageSegments returns a table of the users by segment. It counts distinct users if the audit knows them.
+// messageSegments returns a table of the users by segment. The table counts distinct users, if the audit contains them.
 func messageSegments(m *api.Message, r *reach) *frame.Table {
 	if r.People {
 		return messageSegmentUsers(m.Users)
@@ -283,7 +283,7 @@ func messageSegments(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageSegmentUsers returns a table of the distinct users by their current segments.
+// messageSegmentUsers returns a table of the distinct users by their segments in the current generation.
 func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment of today: users, each counted once",
@@ -305,7 +305,7 @@ func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	return t
 }
 
-// addWaves adds the times at which the denied users may receive the message, according to the audit.
+// addWaves adds an outlook that shows when the users who were denied according to the audit may receive the message.
 func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
 	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
 		func() (*Outlook, error) {
@@ -349,8 +349,8 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 	return nil
 }
 
-// heldBack returns the users who were denied according to the audit, and their number. The number also counts users
-// whose ids are unknown because the segments in use do not contain them.
+// heldBack returns the users whom the audit lists as denied, and the number of these users. The number also includes
+// users whose ids are unknown, because the current segments do not contain them.
 func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err error) {
 	kind, err := kindOf(v)
 	if err != nil {
@@ -383,7 +383,7 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// escaped returns the API path of a message, with its distinct users if users is true.
+// escaped returns the API path of a message. If users is true, the path requests distinct users.
 func escaped(id, namespace string, users bool) string {
 	query := url.Values{}
 	if users {

@@ -20,7 +20,7 @@ const (
 	messagesNav = "Campaigns"
 )
 
-// messageAddress returns the console address of a message's campaign on all channels.
+// messageAddress returns the console address of a message on all channels.
 func messageAddress(id, namespace string) string { return addressOf(id, namespace, "") }
 
 func addressOf(id, namespace, channel string) string {
@@ -46,17 +46,17 @@ func messagesPage() frame.Page {
 	}
 }
 
-// messagesView is the data of the list's template.
+// messagesView is the data of the template of the list.
 type messagesView struct {
 	search
 	Sinces   []choice
 	Channels []choice
 	Sorts    []link
-	First    string // address of the first page; "": this is the first page
-	Next     string // address of the next page; "": this is the last page
+	First    string // address of the first page; "": this page is the first
+	Next     string // address of the next page; "": this page is the last
 }
 
-// search holds the fields of the form above the list.
+// search holds the fields of the form above the list of campaigns.
 type search struct {
 	Since, ID, Channel, Team, Least, Sort, Cursor string
 }
@@ -71,7 +71,7 @@ func searchOf(query url.Values) search {
 	return s
 }
 
-// At returns the address of the list with these fields.
+// At returns the address of the list for these values of the form.
 func (s search) At() string {
 	query := url.Values{"since": {s.Since}}
 	for name, value := range map[string]string{"id": s.ID, "channel": s.Channel, "team": s.Team, "least": s.Least,
@@ -83,7 +83,7 @@ func (s search) At() string {
 	return "/console/" + listAt + "?" + query.Encode()
 }
 
-// query returns the query of the API for a page of the list.
+// query returns the API query for a page of the list.
 func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	_, back := sinceOf(s.Since)
 	q := client.MessagesQuery{Since: now.Add(-back).UTC().Truncate(time.Minute), ID: s.ID, Channel: s.Channel,
@@ -100,16 +100,16 @@ func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	return q, nil
 }
 
-// choice is an option of a form field.
+// choice is an option of a selection field.
 type choice struct {
 	Value, Text string
 	Chosen      bool
 }
 
-// link is a text with a target address. An empty address marks the current page.
+// link is a link with a text and an address. An empty address marks the current page.
 type link struct{ Text, To string }
 
-// sinces lists the periods that the list of campaigns can show.
+// sinces lists the periods that visitors can choose for the list of campaigns.
 var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"},
 	{Value: "31d", Text: "the last 31 days"}}
 
@@ -123,7 +123,7 @@ func sinceOf(text string) (string, time.Duration) {
 	return "7d", 7 * 24 * time.Hour
 }
 
-// pageSize is the number of campaigns on a page of the list.
+// pageSize is the maximum number of campaigns on a page of the list.
 const pageSize = 100
 
 func showList(v *frame.Visit) (*frame.View, error) {
@@ -161,7 +161,7 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	}, nil
 }
 
-// sorts returns links to the same list in both orders.
+// sorts returns links to the same list, sorted by the latest call and by the number of asked users.
 func (s search) sorts() (links []link) {
 	for _, order := range []link{{"latest call", client.SortLastCall}, {"asked", client.SortAsked}} {
 		other := s
@@ -230,7 +230,7 @@ func listTable(messages []api.Message) *frame.Table {
 
 func orNone(text string) string { return cmp.Or(text, "none") }
 
-// overall returns the sum over all reasons.
+// overall returns the sum of the denials for all reasons.
 func overall(denied map[string]int64) (users int64) {
 	for _, n := range denied {
 		users += n
@@ -238,7 +238,7 @@ func overall(denied map[string]int64) (users int64) {
 	return users
 }
 
-// share returns a table cell with part of whole in percent, or an empty cell when whole is 0.
+// share returns a table cell with the percentage of part in whole. If whole is 0, the cell is empty.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

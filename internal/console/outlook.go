@@ -11,13 +11,14 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostUsers is the maximum number of users decided at each instant. A sample stands for a larger group.
+// mostUsers is the maximum number of users whom an outlook decides at each time. For a larger group, the outlook
+// decides a sample of the group.
 const mostUsers = 10_000
 
-// age is the time for which an outlook is reused.
+// age is the time for which the console reuses an outlook.
 const age = time.Minute
 
-// An outlook covers these instants: now, and then one instant per Step for Days.
+// An outlook decides the users at these times: now, and then once every Step for Days days.
 const (
 	Step   = 6 * time.Hour
 	Days   = 7
@@ -27,19 +28,19 @@ const (
 // kept is the maximum number of outlooks in memory.
 const kept = 64
 
-// Outlook holds the number of users who may receive a message, for each instant.
+// Outlook holds, for several times, the number of users who may receive a message.
 type Outlook struct {
 	Users   uint64 // number of users in the group
-	Decided int    // number of decided users
+	Decided int    // number of users in the sample
 	Channel string
 	Basis   basis
 	Points  []api.ForecastPoint
 
-	now *tried // the numbers of the first instant, which more users than Decided gave; nil: those of Points
+	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns the outlook with the numbers of a trial in place of the first instant, so that a page shows a single
-// number for now.
+// from returns the outlook with the counts of a trial for the first time, so that the page does not show two different
+// numbers for now.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -49,7 +50,7 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// count applies a function to the summary of an instant, and projects the result to the whole group.
+// count returns the value of the function of for the summary at a time, scaled to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))
@@ -59,13 +60,13 @@ func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 
 func allowed(s *api.Summary) int { return s.Allowed }
 
-// basis names the segments generation and the configuration that decided.
+// basis names the segments generation and the configuration with which users were decided.
 type basis struct{ Generation, ConfigVersion string }
 
-// basisOf returns the generation and the configuration that decided a forecast.
+// basisOf returns the segments generation and the configuration of a forecast.
 func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
 
-// outlooks computes outlooks and keeps them for a while. An outlooks is safe for concurrent use.
+// outlooks computes outlooks and keeps them for a minute. An outlooks is safe for concurrent use.
 type outlooks struct {
 	mu    sync.Mutex
 	known map[string]keptOutlook
@@ -76,10 +77,10 @@ type keptOutlook struct {
 	at time.Time
 }
 
-// newOutlooks returns an empty store of outlooks.
+// newOutlooks returns an outlooks without stored outlooks.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
-// Of returns a recent outlook with the given name, or computes one with find for the visitor.
+// Of returns the stored outlook with the given name, or calls find to compute a new outlook for the visitor.
 func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
 	name = v.Session.Key + "\x00" + name
 	o.mu.Lock()
@@ -103,7 +104,8 @@ func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)
 	return made, nil
 }
 
-// Audience computes the outlook of the users that match an expression. The argument users is their number.
+// Audience computes the outlook for the users of an audience expression. The argument users is the number of these
+// users.
 func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
 	if users > mostUsers {
 		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}
@@ -111,7 +113,7 @@ func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) 
 	return ask(v, &client.ForecastRequest{Channel: channel, Audience: &of}, users)
 }
 
-// iDs computes the outlook of users that are given by id.
+// iDs computes the outlook for a group of users.
 func iDs(v *frame.Visit, channel string, users *group) (*Outlook, error) {
 	return ask(v, users.some(mostUsers).forecast(channel), users.count())
 }
@@ -127,10 +129,10 @@ func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, err
 	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: basisOf(f), Points: f.Forecasts}, nil
 }
 
-// Sampled reports whether only a sample of the users was decided.
+// Sampled reports whether the outlook decided only a sample of the users.
 func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
 
-// Scaled projects a count in the sample to all users.
+// Scaled scales a count in the sample to all users of the group.
 func (o *Outlook) Scaled(n int) uint64 {
 	if o.Decided == 0 {
 		return 0
@@ -138,7 +140,7 @@ func (o *Outlook) Scaled(n int) uint64 {
 	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
 }
 
-// Says describes the decided users in sentences.
+// Says describes in sentences which users the outlook decided.
 func (o *Outlook) Says() string {
 	all := "each of the " + people(o.Users)
 	if o.Users == 1 {
@@ -163,7 +165,7 @@ func people(n uint64) string {
 	return frame.Count(n).Text + " users"
 }
 
-// Alt describes the picture for people who cannot see it.
+// Alt describes the chart for people who cannot see it.
 func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
@@ -172,7 +174,7 @@ func (o *Outlook) Alt() string {
 		people(o.count(0, allowed)), people(o.count(len(o.Points)-1, allowed)), Days, o.half())
 }
 
-// half describes when half of the users may receive the message.
+// half describes the time from which half of the users may receive the message.
 func (o *Outlook) half() string {
 	most := 0
 	for i, p := range o.Points {
@@ -191,5 +193,5 @@ func (o *Outlook) half() string {
 	return fmt.Sprintf("Fewer than half of them may receive one within %d days.", Days)
 }
 
-// instant is the format of times that stand next to each other.
+// instant is the layout of times in lists and tables.
 const instant = "Mon 2 Jan, 15:04 UTC"

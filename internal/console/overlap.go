@@ -11,11 +11,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostOthers is the maximum number of other planned audiences. Their overlaps need a count for each combination.
+// mostOthers is the maximum number of other planned audiences. The number is small, because each combination of
+// audiences needs a separate count.
 const mostOthers = 3
 
-// othersOf returns the expressions of other planned audiences in a query. If the form has space, an empty expression
-// follows.
+// othersOf returns the audience expressions of other planned campaigns in a query. If fewer than mostOthers are given,
+// an empty expression follows, for the empty field of the form.
 func othersOf(query url.Values) (others []string) {
 	for _, text := range query["other"] {
 		if strings.TrimSpace(text) != "" && len(others) < mostOthers {
@@ -28,14 +29,14 @@ func othersOf(query url.Values) (others []string) {
 	return others
 }
 
-// overlap holds the sizes of audiences and of all their intersections. Every number is exact.
+// overlap holds the sizes of several audiences and of all their intersections. Every number is exact.
 type overlap struct {
 	Audiences []string
-	Users     []uint64 // by the bits of the audiences that a combination has; index 0 is unused
+	Users     []uint64 // size of each intersection; the index has a bit for each audience; index 0 is unused
 }
 
-// overlapOf counts the combinations of the tried audience and the others. An error in another expression is shown on
-// the page.
+// overlapOf counts the users in each combination of the tried audience and the other planned audiences. The page shows
+// an error in the expression of another audience.
 func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
 	o := &overlap{Audiences: []string{p.Expression}}
 	for _, text := range p.Others {
@@ -60,7 +61,7 @@ func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
 	return o, nil
 }
 
-// expression returns the expression of the users in all audiences of the mask.
+// expression returns the audience expression for the users who are in all audiences of the bit mask.
 func (o *overlap) expression(mask int) string {
 	var parts []string
 	for i, text := range o.Audiences {
@@ -74,7 +75,7 @@ func (o *overlap) expression(mask int) string {
 	return "(" + strings.Join(parts, ") & (") + ")"
 }
 
-// pairs returns a table of the sizes and the pairwise overlaps.
+// pairs returns a table with the size of each audience and the overlap of each pair of audiences.
 func (o *overlap) pairs() *frame.Table {
 	t := &frame.Table{Name: "overlap", Caption: "Sizes, and users in two of the audiences",
 		Columns: []frame.Column{{Title: "Audience"}, {Title: "Users", Number: true}}}
@@ -98,7 +99,7 @@ func (o *overlap) pairs() *frame.Table {
 	return t
 }
 
-// byCount returns a table of how many users are in one audience, in two, and so on.
+// byCount returns a table with the number of users who are in exactly one audience, in two audiences, and so on.
 func (o *overlap) byCount() *frame.Table {
 	t := &frame.Table{Name: "messages", Caption: "Users by the number of these audiences that they are in",
 		Columns: []frame.Column{{Title: "Audiences", Number: true}, {Title: "Users", Number: true}}}
@@ -109,7 +110,8 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// exactly returns the number of users who are in exactly the given number of audiences, by inclusion and exclusion.
+// exactly returns, for each number of audiences, the number of users who are in exactly that number of audiences. It
+// uses the principle of inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

@@ -13,25 +13,25 @@ import (
 	"capper/internal/console/frame"
 )
 
-// overviewPage returns the page with the state of the service and its recent decisions.
+// overviewPage returns the page about the state of the service and its recent decisions.
 func overviewPage() frame.Page {
 	return frame.Page{Path: "", Nav: "Overview", Live: true, Template: "overview.html", Files: files,
 		Show: showOverview}
 }
 
-// overview is the data of the page's template.
+// overview is the data of the template of the page.
 type overview struct {
 	Condition condition
-	Says      string // the last day in sentences
-	Why       string // why no numbers are shown; "": they are
+	Says      string // summary of the last day in sentences
+	Why       string // reason why the page shows no numbers; "": it shows numbers
 	Figures   []figure
-	Any       bool // something was decided within the day
+	Any       bool // at least one user was decided within the day
 }
 
-// figure is a number in large print with its meaning.
+// figure is a number in large print, with its meaning.
 type figure struct {
 	Number, Means string
-	Before        string // the number of a week before, in words
+	Before        string // the number one week before, in words
 }
 
 func showOverview(v *frame.Visit) (*frame.View, error) {
@@ -73,17 +73,17 @@ const (
 	minutes5 = 5 * time.Minute
 )
 
-// activity holds the decisions of all instances over 24 hours and over the same hours a week before. The last hour is
-// not complete.
+// activity holds the counts of all instances for the last 24 hours, and for the same hours one week before. The last
+// hour is not complete.
 type activity struct {
-	from        time.Time // begin of the first hour
+	from        time.Time // beginning of the first hour
 	now, before [dayHours]api.ActivityHour
 	sum         api.ActivityHour
-	// allowed and denied are the sums of the week before, as far as the current day has come.
+	// allowed and denied are sums over the same hours one week before, up to the same time of the current hour.
 	allowed, denied int64
 }
 
-// dayOf reads the activity of the last day.
+// dayOf reads the counts of the last day from the API.
 func dayOf(v *frame.Visit) (*activity, error) {
 	now := v.Now.UTC()
 	day := &activity{from: now.Truncate(time.Hour).Add(-(dayHours - 1) * time.Hour)}
@@ -128,7 +128,7 @@ func (d *activity) add(hour *api.ActivityHour) {
 	}
 }
 
-// says describes the day in sentences.
+// says describes the counts of the day in sentences.
 func (d *activity) says() string {
 	if d.sum.Asked == 0 {
 		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
@@ -142,7 +142,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// than compares the sends with the sends of the week before.
+// than compares the number of sends with the number one week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:
@@ -179,14 +179,14 @@ func (d *activity) figures() []figure {
 	return list
 }
 
-// columns holds bars over time and their sums.
+// columns is a column chart over time, with a sum for each series.
 type columns struct {
 	name, title string
 	labels      []string
 	series      []chart.Series
 }
 
-// picture draws the columns.
+// picture returns the column chart as a Picture.
 func (c columns) picture() *frame.Picture {
 	var sums []string
 	for _, s := range c.series {
@@ -205,7 +205,7 @@ func (c columns) picture() *frame.Picture {
 	return &frame.Picture{Name: c.name, Caption: caption, Alt: caption, Draw: draw(false), Slim: draw(true)}
 }
 
-// hours draws the hours of the day by outcome.
+// hours returns a chart of the allowed sends and the denied users in each hour.
 func (d *activity) hours() *frame.Picture {
 	allowed, denied := chart.Series{Name: "sends allowed"}, chart.Series{Name: "users held back"}
 	for i := range d.now {
@@ -215,7 +215,7 @@ func (d *activity) hours() *frame.Picture {
 	return columns{"day", "The last 24 hours, by hour", d.labels(), []chart.Series{allowed, denied}}.picture()
 }
 
-// compared draws the sends of each hour beside the sends of the same hour a week before.
+// compared returns a chart of the sends in each hour and in the same hour one week before.
 func (d *activity) compared() *frame.Picture {
 	now, before := chart.Series{Name: "sends now"}, chart.Series{Name: "in the same hours a week before"}
 	for i := range d.now {
@@ -225,7 +225,7 @@ func (d *activity) compared() *frame.Picture {
 	return columns{"week", "Sends by hour", d.labels(), []chart.Series{now, before}}.picture()
 }
 
-// labels returns the hours of the day.
+// labels returns the beginning of each hour as text.
 func (d *activity) labels() []string {
 	labels := make([]string, dayHours)
 	for i := range labels {
@@ -234,7 +234,7 @@ func (d *activity) labels() []string {
 	return labels
 }
 
-// minutes draws the last hour in parts of five minutes.
+// minutes returns a chart of the last hour in steps of five minutes.
 func (d *activity) minutes(now time.Time) *frame.Picture {
 	const parts = int(time.Hour / minutes5)
 	from := now.UTC().Truncate(minutes5).Add(-time.Hour + minutes5)
@@ -255,7 +255,7 @@ func (d *activity) minutes(now time.Time) *frame.Picture {
 	return columns{"hour", "The last hour, by five minutes", labels, []chart.Series{allowed, denied}}.picture()
 }
 
-// outcomes returns a table of the decisions of the day.
+// outcomes returns a table of the decisions of the day, by outcome.
 func (d *activity) outcomes() *frame.Table {
 	t := &frame.Table{
 		Name: "decided", Caption: "Decisions of the last 24 hours",
@@ -278,7 +278,7 @@ func (d *activity) outcomes() *frame.Table {
 	return t
 }
 
-// table returns the numbers of the pictures by hour.
+// table returns a table with the numbers of the charts, by hour.
 func (d *activity) table() *frame.Table {
 	t := &frame.Table{
 		Name: "hours", Caption: "The numbers by hour", Folded: true,
@@ -296,24 +296,24 @@ func (d *activity) table() *frame.Table {
 	return t
 }
 
-// heldBackBy describes in words the limit that denied users.
+// heldBackBy returns a text for the limit or rule that denied users.
 func heldBackBy(limit string) string {
 	return cmp.Or(reasons[limit].name, limit)
 }
 
-// means explains the denials by a limit.
+// means explains the denials by a limit or rule.
 func means(limit string) string {
 	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// reasons describes the denials for other reasons than limits.
+// reasons describes denials for reasons other than limits.
 var reasons = map[string]struct{ name, means string }{
 	api.LimitSuppressed: {"suppression", "are in a suppressed set"},
 	api.LimitHoldout:    {"the holdout", "are in the control group that receives nothing"},
 	api.LimitQuiet:      {"quiet hours", "were in quiet hours"},
 }
 
-// clockLabels returns the times of a window's steps in UTC.
+// clockLabels returns the beginning of each step of a window as a time of day in UTC.
 func clockLabels(w *Window) []string {
 	labels := make([]string, w.Steps)
 	for i := range labels {
@@ -322,13 +322,13 @@ func clockLabels(w *Window) []string {
 	return labels
 }
 
-// The pictures of pacers use these step lengths.
+// The charts of pacers have these step lengths.
 const (
 	hourStep = 10 // seconds
 	dayStep  = 5  // minutes
 )
 
-// mostFirst returns the names sorted by count, the largest first.
+// mostFirst returns the names in descending order of their counts.
 func mostFirst(counts map[string]int64) []string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })

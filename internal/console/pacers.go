@@ -10,7 +10,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// pacersPage returns the page that shows the allowed and the actual call rates of providers.
+// pacersPage returns the page about pacers, which shows the permitted and the actual rates of calls to providers.
 func pacersPage(counts *Series) frame.Page {
 	return frame.Page{
 		Path: "pacers", Nav: "Pacers", Live: true, Template: "pacers.html", Files: files,
@@ -136,7 +136,7 @@ func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	return t
 }
 
-// granted draws the picture of permits granted over the last hour.
+// granted returns a chart of the permits that were granted and refused over the last hour.
 func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	var series []chart.Series
 	var said []string

@@ -9,31 +9,31 @@ import (
 	"capper/client/api"
 )
 
-// maxPolicies is the maximum number of policy versions in memory.
+// maxPolicies is the maximum number of policies that Policies keeps in memory.
 const maxPolicies = 50
 
-// Version is a policy with the time from which it applied.
+// Version is a policy with the time from which the service applied the policy.
 type Version struct {
 	Policy *api.Policy
 	Since  time.Time
 }
 
-// Past returns the policies that applied before the process started, the oldest first, or nil when they are unknown.
-// Later calls return the same policies and possibly newer ones.
+// Past is a function that returns the policies from before the start of the process, beginning with the oldest. If they
+// are unknown, it returns nil. A later call returns the same policies, and possibly newer policies.
 type Past func(ctx context.Context) ([]Version, error)
 
-// Policies remembers the policies since the start of the process, and asks for older ones. A Policies is safe for
-// concurrent use.
+// Policies stores the policies since the start of the process, and calls Past for older policies.
 type Policies struct {
 	mu       sync.Mutex
-	versions []Version // the oldest first
+	versions []Version // beginning with the oldest
 	past     Past
-	asked    time.Time // when Past was called last
-	before   []Version // result of the last call
-	failed   error     // error of the last call; nil: it succeeded
+	asked    time.Time // time of the last call of Past
+	before   []Version // result of the last call of Past
+	failed   error     // error of the last call of Past; nil: no error
 }
 
-// The pages use older policies for pastPause before they ask again, and a visitor waits at most pastTimeout for them.
+// pastPause is the time for which Policies reuses the result of Past. pastTimeout is the maximum time that a visitor
+// waits for Past.
 const (
 	pastPause   = time.Minute
 	pastTimeout = 3 * time.Second
@@ -46,7 +46,7 @@ func (p *Policies) SetPast(past Past) {
 	p.past = past
 }
 
-// Note records the current policy if it differs from the last one.
+// Note stores the current policy, if it differs from the policy of the last call.
 func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +59,8 @@ func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	}
 }
 
-// Versions returns the known policies, the newest first. When the policies from before the start of the process
-// cannot be read, Versions also returns an error.
+// Versions returns the known policies, beginning with the newest. If reading the policies from before the start of the
+// process fails, Versions returns the other policies and an error.
 func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, error) {
 	p.mu.Lock()
 	past, due := p.past, now.Sub(p.asked) >= pastPause
@@ -74,7 +74,7 @@ func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, erro
 	return p.all()
 }
 
-// ask requests the policies from before the start of the process.
+// ask calls past for the policies from before the start of the process, and stores the result.
 func (p *Policies) ask(ctx context.Context, past Past) {
 	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (p *Policies) all() ([]Version, error) {
 	}
 	for _, v := range slices.Backward(p.before) {
 		switch last := len(list) - 1; {
-		case last >= 0 && !v.Since.Before(list[last].Since): // this process has recorded the version itself
+		case last >= 0 && !v.Since.Before(list[last].Since): // this process has stored the policy itself
 		case last >= 0 && v.Policy.Version == list[last].Policy.Version:
 			list[last].Since = v.Since
 		default:

@@ -13,21 +13,22 @@ import (
 	"capper/internal/console/frame"
 )
 
-// pressurePage returns the page that shows how many messages people get.
+// pressurePage returns the page that shows how many messages people receive.
 func pressurePage() frame.Page {
 	return frame.Page{Path: "pressure", Nav: "Pressure", Template: "pressure.html", Files: files, Show: showPressure}
 }
 
-// pressureView is the data of the page's template.
+// pressureView is the data of the template of the page.
 type pressureView struct {
 	Channels, Weeks []choice
-	Says            []string // the answer in sentences
+	Says            []string // summary in sentences
 	More            bool
 	Faults          []string
 }
 
-// The page counts people with pressureMost messages or more together. pressureWeeks is the number of weeks that the
-// page shows for a segment, channel or team. pressureTakers is the number of takers that it shows for a campaign.
+// pressureMost is the number of messages from which the page counts people together. pressureWeeks is the number of
+// weeks that the page shows for a segment, channel or team. pressureTakers is the maximum number of other campaigns
+// that the page shows for a campaign.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2
@@ -74,7 +75,7 @@ func showPressure(v *frame.Visit) (*frame.View, error) {
 	return view, nil
 }
 
-// pressureReached returns the number of people who got a message.
+// pressureReached returns the number of people who received at least one message.
 func pressureReached(s *api.PressureSpread) int64 { return pressureTotal(s.Got) }
 
 func pressureTotal(list []int64) (sum int64) {
@@ -84,7 +85,7 @@ func pressureTotal(list []int64) (sum int64) {
 	return sum
 }
 
-// pressureSays returns the answer in sentences.
+// pressureSays returns a summary of the counts in sentences.
 func pressureSays(p *api.Pressure) []string {
 	week := &p.People[0].Weeks[0]
 	text := fmt.Sprintf("In the last 7 days %s people got %s messages", pressureCount(pressureReached(week)),
@@ -109,12 +110,13 @@ func pressureSays(p *api.Pressure) []string {
 
 func pressureCount(n int64) string { return frame.Count(n).Text }
 
-// pressureColumns returns the number of people by number of messages: 1, 2 … and pressureMost or more.
+// pressureColumns returns the numbers of people who received 1, 2 and more messages. The last number is for
+// pressureMost or more messages.
 func pressureColumns(s *api.PressureSpread) []int64 {
 	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
 }
 
-// pressurePicture shows the people by number of messages, with the weeks side by side.
+// pressurePicture returns a chart of the people by number of messages, for the last two weeks.
 func pressurePicture(p *api.Pressure) *frame.Picture {
 	labels := []string{"got 1", "got 2", "got 3", "got 4", "got 5 or more"}
 	var series []chart.Series
@@ -139,7 +141,7 @@ func pressurePicture(p *api.Pressure) *frame.Picture {
 	}
 }
 
-// pressureKnown returns the number of weeks for which the audit has calls.
+// pressureKnown returns the number of weeks for which the audit contains calls.
 func pressureKnown(p *api.Pressure) int {
 	known := 1
 	for known < len(p.Weeks) && p.Weeks[known].To.After(p.AuditBegins) {
@@ -185,7 +187,7 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureWeek names a week by its last day. Non-breaking spaces keep the name on one line.
+// pressureWeek returns a text that names a week by its last day. Non-breaking spaces keep the text on one line.
 func pressureWeek(p *api.Pressure, week int) string {
 	return strings.ReplaceAll("to "+p.Weeks[week].To.UTC().Format("2 Jan"), " ", "\u00a0")
 }
@@ -237,7 +239,7 @@ func pressureLimits(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureTeams shows the share of the messages by channel and team.
+// pressureTeams returns a table with the share of each channel and team in the messages.
 func pressureTeams(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "teams", Caption: "Messages by channel and team, the last 7 days",
@@ -261,8 +263,8 @@ func pressureTeams(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureLink returns the cell of a campaign. If the visitor's key has a namespace, campaigns of other namespaces have
-// no id.
+// pressureLink returns a table cell for a campaign, with a link to its page. If the API key of the visitor has a
+// namespace, campaigns of other namespaces have no id and no link.
 func pressureLink(m *api.PressureMessage) frame.Cell {
 	if m.MessageID == "" {
 		return frame.Text("campaigns of another team")

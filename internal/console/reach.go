@@ -8,8 +8,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// reach holds the main numbers of a campaign's page. They count distinct users if the audit knows them. Otherwise they
-// count answers, in which a user counts once in each call.
+// reach holds the main numbers on the page about a campaign. The numbers count distinct users, if the audit contains
+// them. Otherwise they count users in responses, where a user counts once for each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64
@@ -25,7 +25,7 @@ func reachOf(m *api.Message) *reach {
 
 const inAnswers = "in answers"
 
-// unit returns the meaning of the numbers for the columns of tables.
+// unit returns the unit of the numbers, for the titles of table columns.
 func (r *reach) unit() string {
 	if r.People {
 		return "each counted once"
@@ -33,12 +33,12 @@ func (r *reach) unit() string {
 	return inAnswers
 }
 
-// Withheld returns the number of users from whom suppression, the holdout and quiet hours withheld the message.
+// Withheld returns the number of users who were denied by suppression, by the holdout or by quiet hours.
 func (r *reach) Withheld() int64 {
 	return r.Denied[api.LimitSuppressed] + r.Denied[api.LimitHoldout] + r.Denied[api.LimitQuiet]
 }
 
-// AtLimit returns the number of users whom limits held back.
+// AtLimit returns the number of users who were denied by limits.
 func (r *reach) AtLimit() (users int64) {
 	for _, n := range r.Denied {
 		users += n
@@ -46,7 +46,7 @@ func (r *reach) AtLimit() (users int64) {
 	return users - r.Withheld()
 }
 
-// Of returns the percentage that part is of the asked users, in parentheses.
+// Of returns the percentage of part in the number of asked users, in parentheses.
 func (r *reach) Of(part int64) string {
 	if r.Asked <= 0 {
 		return ""
@@ -76,7 +76,7 @@ func (r *reach) funnel() []step {
 	return steps
 }
 
-// says returns sentences about how the campaign went.
+// says returns a summary of the campaign in sentences.
 func (r *reach) says(m *api.Message) string {
 	on := ""
 	if m.Channel != "" {
@@ -105,7 +105,7 @@ func (r *reach) says(m *api.Message) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// limits names the limit that held users back, if it is a single one.
+// limits returns a text that names the limit which denied users, or the limit which denied most of them.
 func (r *reach) limits() string {
 	var names []string
 	for _, name := range mostFirst(r.Denied) {
@@ -135,7 +135,7 @@ func plural(n int64, one, many string) string {
 	return many
 }
 
-// lacks returns sentences about the sends and answers that the numbers of the message do not contain.
+// lacks returns sentences about sends and responses that are missing from the numbers of the message.
 func lacks(m *api.Message, faults []string) (list []string) {
 	if m.FromAudit {
 		list = append(list, "The store does not count this message, so every number is from the audit.")

@@ -20,13 +20,14 @@ const (
 	segmentsNav = "Segments"
 )
 
-// segmentsPage returns the page that lists segments, sets and generations.
+// segmentsPage returns the page about segments, sets and generations.
 func segmentsPage() frame.Page {
 	return frame.Page{Path: segmentsAt, Nav: segmentsNav, Live: true, Template: "segments.html", Files: files,
 		Show: showSegments}
 }
 
-// toolWords names the program that made a generation. Its version begins with its name in most manifests.
+// toolWords names the program that built a generation. In most manifests, the version begins with the name of the
+// program.
 func toolWords(version string) string {
 	switch {
 	case version == "":
@@ -37,15 +38,16 @@ func toolWords(version string) string {
 	return "segmentbuild " + version
 }
 
-// segmentsView is the data of the page's template.
+// segmentsView is the data of the template of the page.
 type segmentsView struct {
 	Status  *api.Status
-	InUse   *api.GenerationInfo // nil: the source does not list the current generation
+	InUse   *api.GenerationInfo // nil: the list of generations does not contain the generation in use
 	Listed  []api.GenerationInfo
-	Unknown string // why the generations are unknown
+	Unknown string // reason why the generations are unknown
 }
 
-// Made names the program that made the current generation, or returns "" when the source does not list it.
+// Made names the program that built the generation in use. If the list does not contain this generation, Made returns
+// "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""
@@ -53,7 +55,7 @@ func (o *segmentsView) Made() string {
 	return toolWords(o.InUse.ToolVersion)
 }
 
-// Age describes the age of the current generation, or returns "" when it is unknown.
+// Age describes the age of the generation in use, or returns "" if the age is unknown.
 func (o *segmentsView) Age() string {
 	if o.Status.GenerationAgeSeconds == nil {
 		return ""
@@ -61,7 +63,7 @@ func (o *segmentsView) Age() string {
 	return frame.Span(time.Duration(*o.Status.GenerationAgeSeconds * float64(time.Second)))
 }
 
-// Cached reports whether the generation came from the local cache.
+// Cached reports whether the service loaded the generation from its local cache.
 func (o *segmentsView) Cached() bool { return o.Status.Segments.Origin == "cache" }
 
 func showSegments(v *frame.Visit) (*frame.View, error) {
@@ -142,7 +144,7 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-// inOrder returns the sets in the order of the generation, and then the sets that exist without a build.
+// inOrder sorts the sets in the order of the generation. Sets that exist without a build come last.
 func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
 	place := func(set api.SetInfo) int {
 		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
@@ -182,7 +184,7 @@ func setsTable(sets []api.SetInfo, p *api.Policy) *frame.Table {
 	return t
 }
 
-// usesOf describes the uses of a set in the policy.
+// usesOf describes how the policy uses a set.
 func usesOf(set string, p *api.Policy) (uses []string) {
 	for _, s := range p.Suppress {
 		if s.Set == set {
@@ -259,7 +261,7 @@ func changesAddress(from, to string) string {
 	return "/console/" + changesAt + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
 }
 
-// notThere returns the error for a generation that is missing at the source.
+// notThere returns the error for a generation that does not exist.
 func notThere() error {
 	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
 		Do: "Choose two generations from the page Segments."}

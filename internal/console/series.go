@@ -9,15 +9,15 @@ import (
 // Name identifies a counter of the series.
 type Name struct {
 	Kind Kind
-	Of   string // limit of Denied and Shadow, pacer of Granted, Refused and Failed; otherwise ""
+	Of   string // limit of Denied and Shadow; pacer of Granted, refused and failed; otherwise ""
 }
 
-// Kind is a kind of counter.
+// Kind is the kind of a counter.
 type Kind string
 
-// These kinds of counters exist. The first three kinds count users of filter calls that record sends.
+// These constants are the kinds of counters. The first three kinds count users in filter calls that record sends.
 const (
-	Allowed     Kind = "allowed" // recorded by the call
+	Allowed     Kind = "allowed" // the call recorded the send
 	Denied      Kind = "denied"
 	Unavailable Kind = "unavailable"
 	Shadow      Kind = "shadow" // allowed users whom a shadow limit would have denied
@@ -27,11 +27,11 @@ const (
 	failed  Kind = "failed"  // calls for permits
 )
 
-// Totals maps each name to its count since the start of the process.
+// Totals maps each counter to its value since the start of the process.
 type Totals map[Name]float64
 
-// A series shows these spans and keeps slightly longer ones, so that the first shown step is complete. The last
-// constant limits the number of counters.
+// A Series shows the periods hour and day, and stores slightly longer periods, so that the first shown step is
+// complete. maxNames is the maximum number of counters.
 const (
 	hour     = 3600
 	seconds  = hour + 60
@@ -40,27 +40,27 @@ const (
 	maxNames = 200
 )
 
-// Series holds the counts of the last day. A Series is safe for concurrent use.
+// Series holds the counts of the last day.
 type Series struct {
 	mu     sync.Mutex
-	since  time.Time // when counting began
-	newest time.Time // the second that is being counted
+	since  time.Time // time at which counting began
+	newest time.Time // second that is being counted
 	before Totals
 	counts map[Name]*rings
 }
 
-// rings holds the counts of one name in ring buffers by second and by minute.
+// rings holds the counts of one counter in two ring buffers, by second and by minute.
 type rings struct {
 	bySecond [seconds]uint32
 	byMinute [minutes]uint32
 }
 
-// NewSeries returns an empty series that starts now.
+// NewSeries returns an empty Series that begins to count now.
 func NewSeries(now time.Time) *Series {
 	return &Series{since: now, newest: now.Truncate(time.Second), before: Totals{}, counts: map[Name]*rings{}}
 }
 
-// Run reads the totals once a second until ctx ends.
+// Run reads the counters once a second until ctx ends.
 func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() Totals) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -74,8 +74,8 @@ func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() 
 	}
 }
 
-// Observe adds the increase of the totals since the last call. A total that is smaller than before counts as
-// restarted from 0.
+// Observe adds the increase of each counter since the last call. A counter that has decreased is assumed to have
+// restarted at 0.
 func (s *Series) Observe(now time.Time, totals Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn advances the series to a second and clears the slots in between, which hold data of the previous day. After
-// the clock was set back, counting continues at the old position.
+// turn advances the Series to a second, and clears the ring buffer entries in between, which contain counts of earlier
+// periods. If the clock was set back, the Series does not advance until the clock reaches the earlier position again.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return
@@ -129,24 +129,24 @@ func slot(at time.Time, step time.Duration, size int) int {
 	return int(at.Unix() / int64(step/time.Second) % int64(size))
 }
 
-// Window holds the counts of a period in steps of equal length.
+// Window holds the counts of a period, in steps of equal length.
 type Window struct {
-	Start  time.Time // start of the first step
+	Start  time.Time // beginning of the first step
 	Step   time.Duration
 	Steps  int
-	Counts map[Name][]float64 // by step; only names that were counted within the window
-	Since  time.Time          // when counting began; earlier counts are unknown
-	last   time.Duration      // elapsed part of the last step
+	Counts map[Name][]float64 // counts by step, for the names that were counted in the period
+	Since  time.Time          // time at which counting began; earlier counts are unknown
+	last   time.Duration      // elapsed time of the last step
 }
 
-// Hour returns the last hour in steps of the given number of seconds, at most 60. The current, incomplete step is
-// left out.
+// Hour returns the last hour, in steps of the given number of seconds. A step has at most 60 seconds. The window does
+// not contain the current, incomplete step.
 func (s *Series) Hour(step int) *Window {
 	return s.window(time.Second, hour/step, step, func(r *rings) []uint32 { return r.bySecond[:] })
 }
 
-// Day returns the last day in steps of the given number of minutes, at most 60. The current, incomplete step is the
-// last one.
+// Day returns the last day, in steps of the given number of minutes. A step has at most 60 minutes. The last step of
+// the window is the current, incomplete step.
 func (s *Series) Day(step int) *Window {
 	return s.window(time.Minute, day/step, step, func(r *rings) []uint32 { return r.byMinute[:] })
 }
@@ -184,7 +184,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	return w
 }
 
-// Sum returns the count of a name within the window.
+// Sum returns the sum of a counter over the window.
 func (w *Window) Sum(name Name) (sum float64) {
 	for _, n := range w.Counts[name] {
 		sum += n
@@ -192,8 +192,8 @@ func (w *Window) Sum(name Name) (sum float64) {
 	return sum
 }
 
-// PerSecond returns the counts of a name as rates. The rate of the last step covers only the elapsed part of that
-// step. The result is nil when nothing was counted.
+// PerSecond returns the counts of a counter as rates per second. The rate of the last step refers only to the elapsed
+// time of the step. If the counter was not counted in the window, PerSecond returns nil.
 func (w *Window) PerSecond(name Name) []float64 {
 	counts := w.Counts[name]
 	rates := make([]float64, len(counts))

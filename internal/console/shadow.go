@@ -12,7 +12,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// shadowTable returns a table of the shadow limits and the users that they would have denied.
+// shadowTable returns a table of the shadow limits, with the number of users whom each limit would have denied.
 func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	t := &frame.Table{
 		Name: "shadow", Caption: "Shadow limits: what they would do",
@@ -49,10 +49,10 @@ func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	return t
 }
 
-// shadowDays is the number of days for which the page lists campaigns.
+// shadowDays is the number of days whose campaigns the page lists.
 const shadowDays = 7
 
-// shadowed returns a table of the denials that shadow limits would have caused in each campaign of the last days.
+// shadowed returns a table of recent campaigns, with the number of users whom shadow limits would have denied.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	if storeAway(v) != nil {
 		return nil, nil //nolint:nilnil // the rest of the page needs no store
@@ -86,7 +86,7 @@ func shadowed(v *frame.Visit) (*frame.Table, error) {
 	return t, nil
 }
 
-// campaignAt returns the address of the campaign's own page.
+// campaignAt returns the console address of a campaign.
 func campaignAt(m *api.Message) string {
 	query := url.Values{"id": {m.MessageID}}
 	for name, value := range map[string]string{"namespace": m.Namespace, "channel": m.Channel} {

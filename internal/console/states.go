@@ -11,16 +11,16 @@ import (
 	"capper/internal/console/frame"
 )
 
-// state describes the state of a part of the service, and the remedy for a problem.
+// state describes the condition of a component of the service, and the remedy for a problem.
 type state struct {
 	Class  string // good, note, warn or bad
 	Part   string
 	What   string // a sentence
-	Do     string // the remedy in sentences; "": none is needed
-	Detail string // the service's own words
+	Do     string // remedy in sentences; "": no remedy is necessary
+	Detail string // text of the service
 }
 
-// Word returns the state as a word, for people who cannot see its colour.
+// Word returns a word for the class of the state, for people who cannot see the colour.
 func (s state) Word() string {
 	return map[string]string{"good": "OK", "note": "Note", "warn": "Look at this", "bad": "Trouble"}[s.Class]
 }
@@ -29,7 +29,7 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
-// condition is the state of the whole service: one line, the parts that need attention, and the other parts.
+// condition describes the whole service: a sentence, the components that need attention, and the other components.
 type condition struct {
 	Class string // good, warn or bad
 	Line  string // a sentence
@@ -37,7 +37,7 @@ type condition struct {
 	Rest  []state
 }
 
-// conditionOf sorts the states of all parts, the worst first.
+// conditionOf combines the states of all components. The states must be in order, beginning with the worst.
 func conditionOf(list []state) condition {
 	look := slices.IndexFunc(list, func(s state) bool { return s.Class == "note" || s.Class == "good" })
 	if look < 0 {
@@ -55,7 +55,7 @@ func conditionOf(list []state) condition {
 	return at
 }
 
-// partsOf returns the names of the parts whose state has the given class.
+// partsOf returns the names of the components whose state has the given class.
 func partsOf(list []state, class string) string {
 	var names []string
 	for _, s := range list {
@@ -66,7 +66,7 @@ func partsOf(list []state, class string) string {
 	return frame.List(names)
 }
 
-// Notes returns the number of notes among the other parts.
+// Notes returns the number of notes about the other components.
 func (s condition) Notes() (n int) {
 	for _, one := range s.Rest {
 		if one.Class == "note" {
@@ -76,7 +76,7 @@ func (s condition) Notes() (n int) {
 	return n
 }
 
-// states returns the states of all parts, the worst first.
+// states returns the states of all components, beginning with the worst.
 func states(s *api.Status, now time.Time) []state {
 	list := []state{ready(s), store(s.Store)}
 	list = append(list, storeNotes(s.Store)...)
@@ -96,7 +96,7 @@ func ready(s *api.Status) state {
 		"The parts below show the reason; a start or stop ends by itself.", ""}
 }
 
-// store describes the state of the store.
+// store returns the state of the store.
 func store(s api.StoreStatus) state {
 	kind := "Redis"
 	if s.Kind == "embedded" {
@@ -114,7 +114,7 @@ func store(s api.StoreStatus) state {
 		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
-// chapter returns the address of the store's chapter in the documents.
+// chapter returns the name of the chapter about this kind of store in the documentation.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
 		return "docs/operating.md, “The embedded store”"
@@ -122,13 +122,14 @@ func chapter(s api.StoreStatus) string {
 	return "docs/redis.md"
 }
 
-// createdEmpty is the beginning of the store's note after a first start. It is not a problem.
+// createdEmpty is the beginning of the store's warning after a first start. The console shows this warning as a note,
+// because it is not a problem.
 const createdEmpty = "the store was created empty at this start"
 
-// fleetDiffers is a part of the text with which the store warns about other instances.
+// fleetDiffers is a part of the store's warnings about differences between instances.
 const fleetDiffers = " other instances differ from this one in "
 
-// said turns a text of the service into a sentence.
+// said converts a text of the service to a sentence that ends with a full stop.
 func said(text string) string {
 	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
 		return text
@@ -136,7 +137,7 @@ func said(text string) string {
 	return text + "."
 }
 
-// storeNotes returns the problems that the store tolerated at its start, and the differences between instances.
+// storeNotes returns states for the warnings of the store's start, and for differences between instances.
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
 		if strings.HasPrefix(warning, createdEmpty) {
@@ -147,7 +148,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 			continue
 		}
 		if s.Fleet != nil && strings.Contains(warning, fleetDiffers) {
-			continue // the states of the instances below say it
+			continue // the states of the instances below contain this warning
 		}
 		list = append(list, state{"warn", "Store", said(warning), "If this is not intended, change the setting and " +
 			"restart.", ""})
@@ -164,7 +165,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 	return list
 }
 
-// segments describes the age of the segments.
+// segments returns the state of the segments, including their age.
 func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {
@@ -202,7 +203,7 @@ func segments(s *api.Status, now time.Time) state {
 	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
 }
 
-// tooOld returns the names of the sets that are older than their max_age.
+// tooOld returns the names of the sets that are older than their configured max_age.
 func tooOld(list []api.GuardedSet) (names []string) {
 	for i := range list {
 		if list[i].TooOld {
@@ -212,7 +213,7 @@ func tooOld(list []api.GuardedSet) (names []string) {
 	return names
 }
 
-// defaultsApply is a part of the service's text about a segment without limits. Such segments are usual.
+// defaultsApply is a part of the service's warning about a segment without limits of its own. Such segments are common.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

@@ -15,19 +15,19 @@ import (
 	"capper/internal/zones"
 )
 
-// These constants give the layout of the picture in view box units.
+// These constants are sizes in the timeline chart, in units of the SVG view box.
 const (
 	top       = 30
 	rowHeight = 30
 	bottom    = 46
 )
 
-// shape holds the sizes that differ between phones and other screens.
+// shape holds the sizes that differ between phones and larger screens.
 type shape struct {
-	Width, Left int // Left is x where time begins
-	margin      int // right of time
-	nameHeight  int // of a line above a row for its name; 0: names stand left of their rows
-	most        int // instants on the axis
+	Width, Left int // Left is the x position at which the time axis begins
+	margin      int // space after the time axis
+	nameHeight  int // height of the line with the name above a row; 0: the names are on the left
+	most        int // maximum number of labels on the time axis
 }
 
 var (
@@ -35,14 +35,14 @@ var (
 	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
-// timeline is the data of the picture: a row for each channel with its sends and denials, then a row for each limit
-// with its window.
+// timeline is the data of the chart. It has a row with the sends and denials on each channel, and a row with the window
+// of each limit.
 type timeline struct {
 	shape
 	Dark   bool
 	Height int
 	Right  int
-	Floor  int // y where the rows end
+	Floor  int // y position at which the rows end
 	Now    float64
 	Ticks  []tick
 	Quiet  []span
@@ -65,18 +65,18 @@ type row struct {
 	Y      int
 	Center int
 	NameY  int
-	left   float64 // where time begins
+	left   float64 // x position at which the time axis begins
 	Dots   []dot   // sends
 	Denied []dot   // denied sends
 	Window *span   // window of a limit
 	Label  string  // label in the window
 	Full   bool
-	Frees  *float64 // x where a slot becomes free
+	Frees  *float64 // x position at which a slot becomes free
 }
 
 type dot struct{ X float64 }
 
-// timelinePicture draws the timeline of a user over the given number of days.
+// timelinePicture returns a chart of the sends and denials of a user over the given number of days.
 func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	return &frame.Picture{
 		Name: "timeline", Alt: alt(k, now, days),
@@ -85,7 +85,7 @@ func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	}
 }
 
-// alt describes the picture for people who cannot see it.
+// alt describes the chart for people who cannot see it.
 func alt(k *userKnown, now time.Time, days int) string {
 	shown := 0
 	for _, s := range k.Sends {
@@ -110,7 +110,7 @@ func alt(k *userKnown, now time.Time, days int) string {
 func timelineOf(k *userKnown, now time.Time, days int, of shape, dark bool) *timeline {
 	t := &timeline{shape: of, Dark: dark, Right: of.Width - of.margin, from: now.AddDate(0, 0, -days)}
 	t.to = now.Add(time.Duration(days) * 24 * time.Hour / 7)
-	for _, l := range k.Limits { // the times at which slots become free, as far as they fit
+	for _, l := range k.Limits { // extends the axis to times at which slots become free, as far as they fit
 		if l.RetryAt != nil && l.RetryAt.After(t.to) {
 			t.to = *l.RetryAt
 		}
@@ -136,7 +136,7 @@ func (t *timeline) x(at time.Time) float64 {
 	return float64(t.Left) + share*float64(t.Right-t.Left)
 }
 
-// step returns the height of a row with its name.
+// step returns the height of a row including its name.
 func (t *timeline) step() int { return rowHeight + t.nameHeight }
 
 func (t *timeline) inside(at time.Time) bool { return !at.Before(t.from) && !at.After(t.to) }
@@ -151,7 +151,7 @@ func (t *timeline) add(r row) {
 	t.Rows = append(t.Rows, r)
 }
 
-// channels adds a row for each channel with sends to the user or denials.
+// channels adds a row for each channel on which the user has sends or denials.
 func (t *timeline) channels(k *userKnown) {
 	rows := map[string]*row{}
 	var order []string
@@ -190,7 +190,7 @@ func plain(text *string) string {
 	return *text
 }
 
-// limit adds the row of a limit with its current window, cut at the edge of the picture.
+// limit adds a row with the current window of a limit. The window ends at the edge of the chart.
 func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
 	if from, known := windowStart(l.Limit, k.Timezone, now); known {
@@ -204,9 +204,9 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	t.add(r)
 }
 
-// windowStart returns the instant from which sends count for the limit at now. windowStart returns false if this
-// console does not know the limit or the zone, because it may be older than the service. The picture then shows no
-// window.
+// windowStart returns the time from which sends count towards the limit at the time now. If the console does not know
+// the kind of limit or the time zone, windowStart returns false. This happens when the service is newer than the
+// console. The chart then shows no window.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)
@@ -232,7 +232,7 @@ func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// quiet shades the quiet hours that apply to the user.
+// quiet adds the quiet hours that apply to the user as shaded areas.
 func (t *timeline) quiet(k *userKnown) {
 	for _, q := range k.Quiet {
 		zone := q.Zone
@@ -261,7 +261,7 @@ func (t *timeline) quiet(k *userKnown) {
 	}
 }
 
-// minutesOf returns the minutes since midnight of a time such as 21:00.
+// minutesOf converts a time of day such as 21:00 to minutes since midnight.
 func minutesOf(clock string) (int, bool) {
 	hour, minute, _ := strings.Cut(clock, ":")
 	h, err := strconv.Atoi(hour)
@@ -269,7 +269,7 @@ func minutesOf(clock string) (int, bool) {
 	return 60*h + m, err == nil && also == nil
 }
 
-// steps lists the possible distances between labels of the time axis.
+// steps lists the possible distances between two labels on the time axis.
 var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 	7 * 24 * time.Hour, 14 * 24 * time.Hour}
 

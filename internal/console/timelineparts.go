@@ -2,19 +2,19 @@ package console
 
 import "fmt"
 
-// Top returns the vertical position of the first row.
+// Top returns the y position of the first row.
 func (t *timeline) Top() int { return top }
 
 // RowsHeight returns the height of all rows.
 func (t *timeline) RowsHeight() int { return t.Floor - top }
 
-// DayY returns the vertical position of the day labels.
+// DayY returns the y position of the labels with days.
 func (t *timeline) DayY() int { return t.Floor + 16 }
 
-// HourY returns the vertical position of the hour labels.
+// HourY returns the y position of the labels with hours.
 func (t *timeline) HourY() int { return t.Floor + 32 }
 
-// pair returns the light or the dark colour, depending on the theme.
+// pair returns light in light mode and dark in dark mode.
 func (t *timeline) pair(light, dark string) string {
 	if t.Dark {
 		return dark
@@ -22,13 +22,13 @@ func (t *timeline) pair(light, dark string) string {
 	return light
 }
 
-// Text returns the colour of text.
+// Text returns the colour of texts in the chart.
 func (t *timeline) Text() string { return t.pair("#1b2530", "#e6ebf0") }
 
-// Quieter returns the colour of the axis.
+// Quieter returns the colour of the time axis.
 func (t *timeline) Quieter() string { return t.pair("#54616e", "#a3b0bd") }
 
-// Link returns the colour of sends, and of slots that become free.
+// Link returns the colour of sends and of slots that become free.
 func (t *timeline) Link() string { return t.pair("#0b5fa5", "#5ab0f0") }
 
 // Bad returns the colour of denials.
@@ -46,10 +46,10 @@ func (t *timeline) Warn() string { return t.pair("#fff4dc", "#362a10") }
 // WarnLine returns the line colour of a full window.
 func (t *timeline) WarnLine() string { return t.pair("#7a4b00", "#f2c46b") }
 
-// nameRoom is the maximum length of a name in the picture, in characters.
+// nameRoom is the maximum number of characters of a name in the chart.
 const nameRoom = 16
 
-// Short returns the name, shortened to the available space.
+// Short returns the name of the row, shortened to nameRoom characters.
 func (r row) Short() string {
 	if name := []rune(r.Name); len(name) > nameRoom {
 		return string(name[:nameRoom-1]) + "…"
@@ -57,19 +57,19 @@ func (r row) Short() string {
 	return r.Name
 }
 
-// Base returns the vertical position of the row's text.
+// Base returns the y position of the text in the row.
 func (r row) Base() int { return r.Center + 4 }
 
-// BandY returns the vertical position of the window's upper edge.
+// BandY returns the y position of the upper edge of the window.
 func (r row) BandY() int { return r.Center - 9 }
 
-// CrossY returns the vertical position of a cross.
+// CrossY returns the y position of a cross, which marks a denial.
 func (r row) CrossY() int { return r.Center - 5 }
 
-// LabelX returns the horizontal position at which the label of the window ends.
+// LabelX returns the x position at which the label of the window ends.
 func (r row) LabelX() float64 { return max(r.Window.X+r.Window.Width-6, r.left+48) }
 
-// FreesX returns the horizontal position at which a slot becomes free, or "" when it is outside the picture.
+// FreesX returns the x position at which a slot becomes free. If the position is outside the chart, FreesX returns "".
 func (r row) FreesX() string {
 	if r.Frees == nil {
 		return ""
@@ -77,5 +77,5 @@ func (r row) FreesX() string {
 	return fmt.Sprintf("%.1f", *r.Frees)
 }
 
-// Left returns the horizontal position of a cross.
+// Left returns the x position of a cross, which marks a denial.
 func (d dot) Left() string { return fmt.Sprintf("%.1f", d.X-5) }

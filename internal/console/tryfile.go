@@ -11,12 +11,13 @@ import (
 	"capper/internal/ids"
 )
 
-// idColumns lists the accepted names of the id column. The first name found in a file is used.
+// idColumns lists the accepted names of the column with user ids. The page reads the first of these columns in a file.
 var idColumns = [...]string{"user_id", "id"}
 
-// readFile reads a file with one id on each line, with or without a header, or a CSV file whose header names the id
-// column. Columns are separated by commas, tabs or, in a file with such a header, semicolons. readFile never guesses a
-// column, because it could mistake other numbers for users. The returned fault describes the first error and its line.
+// readFile reads a file with one user id on each line, with or without a header. It also reads a CSV file whose header
+// names the column with user ids. Columns are separated by commas or tabs. In a file with such a header, semicolons are
+// possible, too. readFile never guesses the column, because it could take other numbers for user ids. The result fault
+// describes the first error and names its line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {
@@ -24,7 +25,7 @@ func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	}
 	rows := csv.NewReader(lines)
 	rows.Comma = separator(lines)
-	isText := kind == ids.Text // such an id may begin or end with blanks
+	isText := kind == ids.Text // text ids may begin or end with blanks
 	rows.FieldsPerRecord, rows.ReuseRecord, rows.TrimLeadingSpace = -1, true, rows.Comma != '\t' && !isText
 	found = newGiven(kind)
 	column, columns := 0, 0
@@ -63,7 +64,7 @@ func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	}
 }
 
-// columnOf finds the id column in the first row and reports whether the row is a header.
+// columnOf finds the column with user ids by the first row, and reports whether this row is a header.
 func columnOf(row []string, line int) (column int, header bool, fault string) {
 	for _, name := range idColumns {
 		if i := slices.IndexFunc(row, func(title string) bool {

@@ -11,10 +11,10 @@ import (
 	"unicode/utf16"
 )
 
-// mostUnpacked is the largest number of bytes of an uploaded file after it was unpacked.
+// mostUnpacked is the maximum size in bytes of an uploaded file after unpacking.
 const mostUnpacked = 64 << 20
 
-// named lists formats that the page does not read, by their first bytes, with the remedy.
+// named lists file formats that the page does not read. Each format has its first bytes and a remedy.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},
@@ -24,8 +24,8 @@ var named = []struct{ begin, remedy string }{
 	{"%PDF", "The file is a PDF. Save the list as CSV, and choose that file."},
 }
 
-// unpacked returns the text of an uploaded file as UTF-8: it unpacks gzip and decodes UTF-16, which Excel writes. The
-// returned fault names a format that the page does not read.
+// unpacked returns the text of an uploaded file as UTF-8. It unpacks gzip, and decodes UTF-16, which Excel writes. If
+// the page does not read the format, the result fault names the format.
 func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	text = bufio.NewReader(from)
 	if begin, _ := text.Peek(2); string(begin) == "\x1f\x8b" {
@@ -59,7 +59,7 @@ func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	return text, ""
 }
 
-// utf16Order returns the byte order of a text in UTF-16, or nil of another text.
+// utf16Order returns the byte order of a text in UTF-16. For another text, utf16Order returns nil.
 func utf16Order(begin []byte) binary.ByteOrder {
 	if len(begin) < 2 {
 		return nil
@@ -81,11 +81,11 @@ func fromUTF16(all []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// separator returns the separator of a file's columns, and skips a byte order mark and the line of Excel that names
-// the separator.
+// separator returns the separator of the columns in a file. It skips a byte order mark, and the line "sep=" in which
+// Excel names the separator.
 func separator(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
-		_, _ = lines.Discard(len(mark)) // the mark was just peeked
+		_, _ = lines.Discard(len(mark)) // cannot fail after Peek
 	}
 	start, err := lines.Peek(4096)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -94,7 +94,7 @@ func separator(lines *bufio.Reader) rune {
 	first, _, more := strings.Cut(string(start), "\n")
 	first = strings.TrimSuffix(first, "\r")
 	if name, said := strings.CutPrefix(first, "sep="); said && more && len(name) == 1 {
-		_, _ = lines.ReadString('\n') // the line was just peeked
+		_, _ = lines.ReadString('\n') // cannot fail after Peek
 		return rune(name[0])
 	}
 	switch {
@@ -108,7 +108,7 @@ func separator(lines *bufio.Reader) rune {
 	return ','
 }
 
-// namesColumn reports whether a header has several columns, one of which holds ids.
+// namesColumn reports whether a header has several columns and one of them contains user ids.
 func namesColumn(header []string) bool {
 	if len(header) < 2 {
 		return false

@@ -17,83 +17,84 @@ import (
 
 const tryAt = "try"
 
-// maxForm is the maximum size in bytes of a form with pasted ids or a file: about 1.4 million ids.
+// maxForm is the maximum size in bytes of a form with pasted ids or a file. It is sufficient for about 1.4 million ids.
 const maxForm = 16 << 20
 
-// These constants limit the number of users decided at once. A sample stands for a larger audience.
+// These constants limit the number of users whom a trial decides for the current time. For a larger audience, a trial
+// decides a sample.
 const (
 	mostNow   = api.MaxBitmapUsers
 	sampleNow = 100_000
 )
 
-// tryPages holds the data that all visits share.
+// tryPages holds the data that all visitors share.
 type tryPages struct {
 	outlooks *outlooks
 }
 
-// tryPage returns the page that tries a campaign without recording anything.
+// tryPage returns the page on which visitors try a campaign without recording sends.
 func tryPage() frame.Page {
 	p := tryPages{newOutlooks()}
 	return frame.Page{Path: tryAt, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act,
 		MaxForm: maxForm}
 }
 
-// tryView is the data of the page's template.
+// tryView is the data of the template of the page.
 type tryView struct {
 	Channels   []string
 	Channel    string
-	Required   bool // a channel must be chosen
+	Required   bool // the visitor must choose a channel
 	Expression string
 	Pasted     string
-	Names      []string // names of segments, sets and audiences, as a help for writing an expression
-	Others     []string // expressions of other planned audiences, and an empty one
-	Lines      bool     // pasted ids stand on a line each
-	Most       string   // number of ids that can be tried at once
+	Names      []string // names of segments, sets and audiences, for suggestions
+	Others     []string // audience expressions of other planned campaigns, and an empty one
+	Lines      bool     // pasted ids must be on separate lines
+	Most       string   // maximum number of ids in a trial
 	Wrong      *wrong
 	Tried      *tried
-	At         time.Time // of a result of ids; zero: the result is of now
+	At         time.Time // time of a result for ids; zero: the result is for now
 }
 
-// Select returns the data of a channel field in a form.
+// Select returns the data of the channel field with the given HTML id.
 func (p *tryView) Select(id string) selection { return selection{id, p} }
 
-// selection is the data of a channel field in a form.
+// selection is the data of a channel field.
 type selection struct {
 	ID   string
 	Page *tryView
 }
 
-// OpenIDs reports whether the visitor entered ids.
+// OpenIDs reports whether the part of the form for user ids is open.
 func (p *tryView) OpenIDs() bool {
 	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
 }
 
-// wrong describes an error in the visitor's input.
+// wrong describes an error in the input of the visitor.
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
-	Before string // the text of an expression before the error
-	At     string // the text at the error; "": the expression ends too early
-	Column int    // 0: the position is unknown
+	Before string // the audience expression before the error
+	At     string // the audience expression from the error on; "": the error is at its end
+	Column int    // 0: the position of the error is unknown
 }
 
 // tried is the result of a trial.
 type tried struct {
-	What       string // the tried users in words
-	Generation string // of the expression
+	What       string // description of the users
+	Generation string // generation of the audience expression
 	Users      uint64
-	Sampled    int // number of users in the sample; 0: all were decided
+	Sampled    int // number of users in the sample; 0: all users were decided
 	Summary    *api.Summary
 	Outlook    *Outlook
 	Used       []api.LimitUse
-	Overlap    *overlap // with other planned audiences; nil: there are none
-	Ignored    int      // ids that were given twice
+	Overlap    *overlap // with other planned audiences; nil: no other audiences
+	Ignored    int      // number of ids that the visitor gave twice
 	Sendable   string
 }
 
 const tryQuestion = "How many users could receive a message now, and in the next seven days? Nothing is recorded."
 
-// show tries the expression in the page's address, if there is one.
+// show tries a campaign for the audience expression in the query of the page, if there is one.
 func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	query := v.URL.Query()
 	if name := query.Get("result"); name != "" {
@@ -114,7 +115,7 @@ func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	return refusedBy(p, view, err)
 }
 
-// begin returns the data of the page before a trial.
+// begin returns the data of the page without a trial.
 func begin(v *frame.Visit, channel string) (*tryView, error) {
 	policy, err := v.API.Limits(v.Context())
 	if err != nil {
@@ -151,8 +152,8 @@ func checkChannel(p *tryView) *wrong {
 		"list."}
 }
 
-// refusedBy returns a view with the service's explanation if the service refused the input. Other errors are returned
-// unchanged.
+// refusedBy adds the error text of the service to the page, if the service rejected the input. For other errors,
+// refusedBy returns the error.
 func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	var e *client.Error
 	switch {
@@ -168,7 +169,7 @@ func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	return view, nil
 }
 
-// wrongOf returns an error in the expression together with its position.
+// wrongOf describes an error in the audience expression, with its position.
 func wrongOf(p *tryView, e *client.Error) *wrong {
 	w := &wrong{Field: "expression", Text: e.Message, Column: e.Column}
 	if e.Column < 1 || e.Column > utf8.RuneCountInString(p.Expression)+1 {
@@ -196,7 +197,7 @@ func (ps tryPages) tryExpression(v *frame.Visit, p *tryView, view *frame.View) e
 	return err
 }
 
-// decideExpression counts and decides the users of the expression, now and over the next days.
+// decideExpression counts the users of the audience expression, and decides them for now and for the next days.
 func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basis, err error) {
 	audience := client.Audience{Expression: p.Expression}
 	count, err := v.API.AudienceCount(v.Context(), &audience)
@@ -236,10 +237,10 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	return now, t.Outlook.Basis, nil
 }
 
-// mostTimes is the maximum number of attempts when a generation or a configuration changes during a trial.
+// mostTimes is the maximum number of attempts, if the generation or the configuration changes during a trial.
 const mostTimes = 3
 
-// atOnce repeats the calls until all results are from the same generation and the same configuration.
+// atOnce calls ask repeatedly until all results are based on the same generation and configuration.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()
@@ -254,7 +255,7 @@ func atOnce(ask func() (now, later basis, err error)) error {
 	}
 }
 
-// tryUsers tries users that are given by id.
+// tryUsers tries a campaign for a group of users.
 func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	return atOnce(func() (now, later basis, err error) {
 		request := users.forecast(p.Channel)
@@ -272,7 +273,7 @@ func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	})
 }
 
-// present adds the tables and the picture of a trial.
+// present adds the tables and the chart of a trial to the page.
 func present(p *tryView, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)

@@ -13,22 +13,22 @@ import (
 	"capper/internal/console/frame"
 )
 
-// The result of a trial of ids is part of its address, so that every instance can show it to every visitor. These
-// constants bound the address.
+// The address of a result contains the result itself, so that every instance can show it to every visitor. These
+// constants limit the length of the address.
 const (
-	mostAddress     = 6000 // bytes of the sealed result
-	addressSegments = 30   // segments that are named
-	addressName     = 100  // characters of the name of a file
+	mostAddress     = 6000 // maximum size in bytes of the encrypted result
+	addressSegments = 30   // maximum number of segments with names
+	addressName     = 100  // maximum number of characters of a file name
 )
 
-// keptTry is the result of a trial of ids, as of a time. It has no ids.
+// keptTry is the result of a trial of user ids at a certain time. It does not contain the user ids.
 type keptTry struct {
 	At      time.Time
 	Channel string
 	Tried   tried
 }
 
-// keep returns the address of a result.
+// keep returns an address that contains the result of a trial.
 func keep(v *frame.Visit, p *tryView) (string, error) {
 	k := keptTry{v.Now, p.Channel, *p.Tried}
 	k.Tried.What = shortened(k.Tried.What)
@@ -36,7 +36,7 @@ func keep(v *frame.Visit, p *tryView) (string, error) {
 	if o := k.Tried.Outlook; o != nil {
 		few := *o
 		few.Points = slices.Clone(o.Points)
-		for i := range few.Points { // an outlook needs only these counts
+		for i := range few.Points { // an outlook needs only these two counts
 			s := &few.Points[i].Summary
 			few.Points[i].Summary = api.Summary{Allowed: s.Allowed, Denied: s.Denied}
 		}
@@ -63,7 +63,7 @@ func shortened(text string) string {
 	return text
 }
 
-// fewerSegments returns the summary with the largest segments and one sum for all other segments.
+// fewerSegments returns a summary that contains the largest segments, and one sum for all other segments.
 func fewerSegments(s *api.Summary) *api.Summary {
 	if len(s.Segments) <= addressSegments {
 		return s
@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// again shows the result that is part of an address.
+// again shows the result that an address contains.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

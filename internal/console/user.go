@@ -22,11 +22,11 @@ import (
 //go:embed *.html *.svg
 var files embed.FS
 
-// userAt is the path of the page below the console.
+// userAt is the path of the page about a user, below /console/.
 const userAt = "users"
 
-// userPage returns the page about one user. The page explains for each channel why the user gets a message or not, and
-// when the next send is possible. The page shows the recorded sends, the windows of the limits and the denials.
+// userPage returns the page about one user. For each channel, the page explains whether the user may receive a message,
+// and when the next send is possible. The page also shows recorded sends, the windows of the limits, and denials.
 func userPage(link string) frame.Page {
 	u := userPages{link}
 	return frame.Page{
@@ -40,7 +40,8 @@ func userPage(link string) frame.Page {
 	}
 }
 
-// userPages holds the template of the address of a user in another system: {id} stands for the id; "": none.
+// userPages holds the address of a user's page in another system, with {id} in place of the user id. With "", the
+// console shows no such link.
 type userPages struct{ link string }
 
 // linkTo returns the address of the user's page in the other system.
@@ -49,14 +50,14 @@ func (u userPages) linkTo(user userRef) string {
 	return strings.ReplaceAll(u.link, "{id}", id)
 }
 
-// userView is the data of the page's template.
+// userView is the data of the template of the page.
 type userView struct {
-	Asked    string     // the id in the form in which the visitor typed it
-	Message  string     // the id of the message that the visitor asks about; "": none
-	Wrong    string     // why the id is invalid
+	Asked    string     // user id as the visitor has typed it
+	Message  string     // id of the message about which the visitor asks; "": no message
+	Wrong    string     // reason why the id is invalid
 	Said     *message   // result of an action
-	Known    *userKnown // nil: no user was requested
-	Days     int        // number of days in the picture
+	Known    *userKnown // nil: the visitor has not named a user
+	Days     int        // number of days in the chart
 	MayErase bool
 }
 
@@ -66,24 +67,24 @@ type message struct {
 	Text  string
 }
 
-// userKnown holds all data about a user.
+// userKnown holds the data about a user that the page shows.
 type userKnown struct {
 	*api.Explanation
 	User     userRef
 	Policy   *api.Policy
 	Verdicts []verdict
-	Notes    []string // suppression, holdout, quiet hours, missing sets, in sentences
+	Notes    []string // sentences about suppression, holdout, quiet hours and missing sets
 	Past     past
-	Link     string                      // address of the user in another system; "": none
-	Why      []state                     // what happened to the message that the visitor asks about
-	MayOpen  func(namespace string) bool // whether the visitor may see the campaigns of a namespace
+	Link     string                      // address of the user's page in another system; "": no link
+	Why      []state                     // what happened to the message about which the visitor asks
+	MayOpen  func(namespace string) bool // whether the visitor may see campaigns of the namespace
 }
 
 const userQuestion = "Why did this user not receive a message, and when may they receive one again?"
 
 func (u userPages) show(v *frame.Visit) (*frame.View, error) { return u.view(v, nil) }
 
-// view shows the user that the address names.
+// view shows the user whom the query of the page names.
 func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	query := v.URL.Query()
 	p := &userView{Asked: query.Get("id"), Message: query.Get("message"), Said: said, Days: days(query.Get("days")),
@@ -97,7 +98,7 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind != ids.Text { // in which blanks are part of an id
+	if kind != ids.Text { // blanks are a part of text ids
 		p.Asked = strings.TrimSpace(p.Asked)
 	}
 	user, wrong := parseUser(kind, p.Asked)
@@ -120,10 +121,10 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	return shown, nil
 }
 
-// lengths lists the numbers of days that a picture can cover.
+// lengths lists the numbers of days that the chart can show.
 var lengths = []int{1, 7, 31}
 
-// days parses the number of days that the picture covers.
+// days parses the number of days that the chart shows.
 func days(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
 		return n
@@ -131,7 +132,7 @@ func days(text string) int {
 	return 7
 }
 
-// Lengths returns links to the pictures of other lengths.
+// Lengths returns links to the page with other numbers of days in the chart.
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
@@ -176,7 +177,7 @@ func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
 	return k, nil
 }
 
-// withoutChannel reports whether the user has a send without a channel.
+// withoutChannel reports whether a send to the user has no channel.
 func withoutChannel(k *userKnown) bool {
 	return slices.ContainsFunc(k.Sends, func(s api.Send) bool { return s.Channel != nil && *s.Channel == "" })
 }
@@ -184,7 +185,7 @@ func withoutChannel(k *userKnown) bool {
 // mostVerdicts is the maximum number of channels for which the page shows a verdict.
 const mostVerdicts = 12
 
-// channelsOf returns the configured channels. Without channels it returns only "".
+// channelsOf returns the names of the configured channels. If no channels are configured, channelsOf returns only "".
 func channelsOf(p *api.Policy) []string {
 	if len(p.Channels) == 0 {
 		return []string{""}
@@ -196,7 +197,7 @@ func channelsOf(p *api.Policy) []string {
 	return names[:min(len(names), mostVerdicts)]
 }
 
-// erase deletes the data of a user after the visitor has typed the id again.
+// erase deletes the recorded sends of a user, after the visitor has typed the user id again.
 func (u userPages) erase(v *frame.Visit) (*frame.View, string, error) {
 	asked := v.URL.Query().Get("id")
 	kind, err := kindOf(v)

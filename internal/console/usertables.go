@@ -54,7 +54,7 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords returns a text, or the given replacement when the text is unknown.
+// orWords returns the text. If the text is nil, orWords returns the argument unknown, and for an empty text "none".
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:
@@ -65,7 +65,7 @@ func orWords(text *string, unknown string) string {
 	return *text
 }
 
-// messageCell returns the cell of a message, with a link if the visitor may open its campaign.
+// messageCell returns a table cell for a message. If the visitor may see the campaign, the cell has a link to its page.
 func messageCell(k *userKnown, id, namespace *string, title string) frame.Cell {
 	if id == nil {
 		return frame.Text("not remembered")
@@ -123,7 +123,7 @@ func channelWords(d api.Decision) string {
 	return d.Channel
 }
 
-// outcomeTexts describes the outcomes of the audit in words.
+// outcomeTexts describes the outcomes in the audit in words.
 var outcomeTexts = map[string]string{
 	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
 	"unavailable": "not decided: try again",
@@ -133,7 +133,7 @@ var outcomeTexts = map[string]string{
 	"change_unavailable": "unknown whether the set was changed",
 }
 
-// outcomeWords describes an outcome in words.
+// outcomeWords describes the outcome of a decision in words.
 func outcomeWords(d api.Decision) string {
 	said, known := outcomeTexts[d.Outcome]
 	if !known {
@@ -145,15 +145,15 @@ func outcomeWords(d api.Decision) string {
 	return said
 }
 
-// past holds the audit's data about a user, or the reason why there is no data.
+// past holds the data of the audit about a user, or the reason why there is no data.
 type past struct {
 	Decisions []api.Decision
 	Notes     []string
 	Empty     string
-	Read      bool // the audit was read
+	Read      bool // reading the audit succeeded
 }
 
-// pastDays describes in words the period for which the audit was read.
+// pastDays describes in words the period that was read from the audit.
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {
@@ -173,7 +173,7 @@ func decisionsOf(v *frame.Visit, user userRef, since time.Time) (*api.Decisions,
 		Decisions: found.Decisions}, nil
 }
 
-// pastOf reads the decisions about the user from the audit. When the audit cannot be read, the page shows the other
+// pastOf reads the decisions about the user from the audit. If reading the audit fails, the page still shows its other
 // data.
 func pastOf(v *frame.Visit, user userRef, days int) past {
 	found, err := decisionsOf(v, user, v.Now.AddDate(0, 0, -days))

@@ -13,22 +13,22 @@ import (
 	"capper/internal/zones"
 )
 
-// verdict is the result of the rules for sends on a channel.
+// verdict says whether the rules allow a send to the user on a channel.
 type verdict struct {
 	Channel string
 	Class   string // good, warn or bad
-	Word    string // may receive, not now, never
-	Text    string // why, in a sentence
+	Word    string // may receive, not now, or never
+	Text    string // reason in a sentence
 	Until   time.Time
 	Local   string // Until in the user's time zone; "": the zone is unknown
 }
 
-// On describes the channel in words.
+// On returns a text for the channel.
 func (v verdict) On() string {
 	return cmp.Or(v.Channel, "without a channel")
 }
 
-// judge derives the verdict for a channel from the API's answer about each rule.
+// judge returns the verdict for a channel. It uses the state of each rule, which the API returns.
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
@@ -64,7 +64,7 @@ func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	return verdict{channel, "warn", "not before", text, held.until, inZone(held.until, k.Timezone)}
 }
 
-// inZone formats a time in the user's time zone, or returns "" when the zone is unknown.
+// inZone formats a time in the user's time zone. If the time zone is unknown, inZone returns "".
 func inZone(at time.Time, zone string) string {
 	if zone == "" {
 		return ""
@@ -76,19 +76,19 @@ func inZone(at time.Time, zone string) string {
 	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
-// counts reports whether a rule for these channels applies to the given channel.
+// counts reports whether a rule with the given list of channels applies to a channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
 
-// held lists the rules that currently deny sends on a channel.
+// held describes the rules that deny sends on a channel now.
 type held struct {
-	never   string // why waiting does not help; "": waiting helps
+	never   string // reason why waiting does not help; "": waiting helps
 	because []string
-	until   time.Time // end of the last rule that denies
+	until   time.Time // time at which the last of these rules no longer denies
 }
 
-// holding finds the limits without a free slot and the current quiet hours.
+// holding finds the limits without a free slot and the quiet hours that apply now.
 func holding(k *userKnown, channel string) held {
 	var h held
 	for _, l := range k.Limits {
@@ -118,7 +118,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// free describes the free slots in the limits of a channel.
+// free describes the free slots of the limits that apply to a channel.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
@@ -133,7 +133,7 @@ func free(k *userKnown, channel string) string {
 	return strings.Join(left, "; ") + "."
 }
 
-// quietThen asks the service whether quiet hours apply at the time when the limits have free slots again.
+// quietThen asks the service whether quiet hours will deny a send when the limits have free slots again.
 func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""
@@ -146,7 +146,7 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 	return "Quiet hours are active then, so the send must wait until they end."
 }
 
-// notes describes in sentences the rules besides limits that apply to the user.
+// notes describes in sentences the rules other than limits that apply to the user.
 func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
 		text := fmt.Sprintf("Suppressed: in the set %s%s, %s.", s.Set, addedWhen(e, s.Set), onChannels(s.Channels))
@@ -184,8 +184,8 @@ func notes(e *api.Explanation) (list []string) {
 	return list
 }
 
-// addedWhen describes when a call added the user to the set, and which client made the call. It returns "" if the build
-// contains the user.
+// addedWhen describes when an API call added the user to the set, and which client made the call. If the build contains
+// the user, addedWhen returns "".
 func addedWhen(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {
@@ -223,7 +223,7 @@ func sends(n int) string {
 	return fmt.Sprintf("%d sends", n)
 }
 
-// windowWords describes a limit's window: "any 24 hours", "the calendar day (UTC)".
+// windowWords describes the window of a limit in words, for example "any 24 hours", "the calendar day (UTC)".
 func windowWords(l api.Limit) string {
 	if l.Calendar != "" {
 		return "the calendar " + l.Calendar + " (" + zoneWords(l.Timezone, "") + ")"

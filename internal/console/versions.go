@@ -9,16 +9,16 @@ import (
 	"capper/client/api"
 )
 
-// version is an earlier policy with its differences from the previous one.
+// version describes an earlier policy, with its differences from the policy before it.
 type version struct {
 	Version string
 	Since   time.Time
-	First   bool     // earlier policies are unknown
+	First   bool     // the policy before this one is unknown
 	Added   []string // sentences
 	Removed []string
 }
 
-// versions returns the earlier policies, the newest first.
+// versions describes the given policies, beginning with the newest.
 func versions(list []Version) []version {
 	out := make([]version, len(list))
 	for i, v := range list {
@@ -31,7 +31,7 @@ func versions(list []Version) []version {
 	return out
 }
 
-// sentences describes every rule of a policy in a separate sentence.
+// sentences describes each rule of a policy in a sentence of its own.
 func sentences(p *api.Policy) (said []string) {
 	said = append(said, policyWithheld(p)...)
 	add := func(who string, limits []api.Limit) {

@@ -21,36 +21,36 @@ import (
 
 const whatIfAt = "whatif"
 
-// whatIfPage returns the page that replays earlier calls under changed limits.
+// whatIfPage returns the page that decides earlier calls again under other limits.
 func whatIfPage() frame.Page {
 	p := &whatIfs{turns: map[string]*whatIfTurn{}}
 	return frame.Page{Path: whatIfAt, Under: "Limits", Template: "whatif.html whatifform.html", Files: files,
 		Show: p.show}
 }
 
-// whatIfCampaigns is the number of campaigns that the page lists.
+// whatIfCampaigns is the maximum number of campaigns that the page lists.
 const whatIfCampaigns = 200
 
-// whatIfForm is the form that asks what would have happened under other limits. A page's address holds its values.
+// whatIfForm is the form for other limits, under which the page decides earlier calls again. The query of the page
+// contains the values of the form.
 type whatIfForm struct {
-	Limits       []choice // the limits of the policy in force
+	Limits       []choice // limits of the current policy
 	Changes      []whatIfChange
-	Since, Until string // days in UTC, both included
-	Generation   string // "": that of each call
+	Since, Until string // first and last day in UTC
+	Generation   string // "": the generation of each call
 }
 
-// whatIfChange is a row of the form: a limit and its new maximum.
+// whatIfChange is a row of the form, with a limit and its new maximum.
 type whatIfChange struct {
 	Limits []choice
-	Max    string // a number, or none
-	N      int    // the row's number, from 1
+	Max    string // a number, or the text none
+	N      int    // number of the row, beginning with 1
 }
 
-// none is the text that a visitor enters as the maximum to remove a limit.
+// none is the text that a visitor enters as maximum, in order to remove a limit.
 const none = "none"
 
-// newWhatIfForm returns the form for the policy, filled with the values of a query. Without any, the days are the last
-// ones.
+// newWhatIfForm returns the form for the policy, with the values in a query. The default period is the last 14 days.
 func newWhatIfForm(policy *api.Policy, query url.Values, now time.Time) whatIfForm {
 	f := whatIfForm{
 		Since: cmp.Or(query.Get("since"), now.UTC().AddDate(0, 0, -13).Format(time.DateOnly)),
@@ -70,8 +70,8 @@ func (f *whatIfForm) add(policy *api.Policy, limit, maximum string) {
 	f.Changes = append(f.Changes, whatIfChange{limitChoices(policy, limit), maximum, len(f.Changes) + 1})
 }
 
-// limitChoices lists the limits of the policy by name for every segment, and by segment and name. A limit that the
-// policy lacks is listed too if it was chosen.
+// limitChoices lists the limits of the policy for a selection field: each name for all segments, and each limit of a
+// single segment. The list also contains the chosen limit, even if the policy no longer has this limit.
 func limitChoices(policy *api.Policy, chosen string) []choice {
 	byName := map[string][]int{}
 	list := []choice{{Text: "choose a limit"}}
@@ -103,7 +103,7 @@ func limitChoices(policy *api.Policy, chosen string) []choice {
 	return list
 }
 
-// spread describes several numbers by the smallest and the largest one.
+// spread describes several numbers by the smallest and the largest number.
 func spread(of []int) string {
 	least, most := slices.Min(of), slices.Max(of)
 	if least == most {
@@ -112,13 +112,13 @@ func spread(of []int) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// whatIfView is the data of the page's template.
+// whatIfView is the data of the template of the page.
 type whatIfView struct {
 	Form    whatIfForm
-	Wrong   string   // why the service refused the request
-	Instead string   // address of a request that it may not refuse; "": none
-	NoAudit bool     // the service records nothing
-	Asked   []string // the changes in words
+	Wrong   string   // reason why the service rejected the request
+	Instead string   // address of a similar request that the service may accept; "": none
+	NoAudit bool     // no audit is configured
+	Asked   []string // description of the changed limits
 	Result  *api.WhatIf
 	Says    string
 	Fixed   bool // later calls cannot change the result
@@ -138,7 +138,7 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 	}
 	request, fault := p.request(v.Now)
 	switch {
-	case fault == "" && len(request.Limits) == 0: // the page Limits has the form
+	case fault == "" && len(request.Limits) == 0: // the page Limits contains the form
 		return &frame.View{To: formAt(query)}, nil
 	case fault != "":
 		p.Wrong = fault
@@ -159,7 +159,7 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 	return view, nil
 }
 
-// formAt returns the address of the form on the page Limits, with the days of a query.
+// formAt returns the address of the form on the page Limits, with the period of a query.
 func formAt(query url.Values) string {
 	kept := url.Values{}
 	for _, name := range []string{"since", "until", "generation"} {
@@ -171,8 +171,8 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request returns the request of the form. The returned fault describes an input that cannot be sent. A last day that
-// is not over ends now.
+// request returns the API request for the values of the form. For invalid values, the result fault describes the error.
+// If the last day is not over, the period ends now.
 func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
 	for _, row := range p.Form.Changes {
@@ -210,7 +210,8 @@ func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string)
 	return r, ""
 }
 
-// refused notes on the page why the service refused the request. Other errors are returned unchanged.
+// refused adds the reason to the page, if the service rejected the request. For other errors, refused returns the
+// error.
 func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error {
 	var e *client.Error
 	if err == nil || !asError(err, &e) {
@@ -233,7 +234,7 @@ func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error 
 	return nil
 }
 
-// asked describes the changes in words.
+// asked describes the changed limits in words.
 func asked(policy *api.Policy, changes []api.LimitChange) (said []string) {
 	for _, c := range changes {
 		next := "no such limit"
@@ -267,7 +268,7 @@ func maximaOf(limits []api.Limit, name string) (maxima []int) {
 	return maxima
 }
 
-// present adds the sentence, the pictures and the tables of a result.
+// present adds the summary, the charts and the tables of a result to the page.
 func (p *whatIfView) present(view *frame.View) {
 	r := p.Result
 	p.Says = whatIfSentence(r)
@@ -291,7 +292,7 @@ func whatIfSentence(r *api.WhatIf) string {
 		frame.Count(before).Text, inPercent(before, after), givenBack(r.Total.Before.Released, r.Total.After.Released))
 }
 
-// givenBack describes how many of the sends were released, or returns "" if there are none.
+// givenBack describes how many of the sends were released. If no sends were released, givenBack returns "".
 func givenBack(before, after int64) string {
 	if before == 0 && after == 0 {
 		return ""
@@ -300,7 +301,7 @@ func givenBack(before, after int64) string {
 		"them out.", frame.Count(after).Text, frame.Count(before).Text)
 }
 
-// inPercent returns the change in percent in parentheses, or "" without a base.
+// inPercent returns the change in percent, in parentheses. If before is 0, inPercent returns "".
 func inPercent(before, after int64) string {
 	if before == 0 {
 		return ""
@@ -335,7 +336,7 @@ func whatIfRows(name, caption, first string, rows []api.WhatIfRow) *frame.Table 
 	return t
 }
 
-// whatIfCampaignTable returns the table of campaigns. Each row links to the campaign's own page.
+// whatIfCampaignTable returns a table of campaigns. Each row has a link to the page of the campaign.
 func whatIfCampaignTable(r *api.WhatIf) *frame.Table {
 	t := &frame.Table{Name: "campaigns", Caption: "By campaign, the largest changes first",
 		Columns: append([]frame.Column{{Title: "Campaign"}, {Title: "Channel"}}, whatIfColumns...),
@@ -386,10 +387,10 @@ func whatIfUserTable(u *api.WhatIfUsers) *frame.Table {
 	return t
 }
 
-// mostBars is the maximum number of bars in a picture. The table below it has all rows.
+// mostBars is the maximum number of bars in a chart. The table below the chart has all rows.
 const mostBars = 20
 
-// whatIfPicture draws the sends of rows before and after the change.
+// whatIfPicture returns a chart of the recorded sends and of the sends under the other limits, by row.
 func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 	draw func(chart.Picture, []chart.Series, bool) ([]byte, error)) *frame.Picture {
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under the other limits"}
@@ -408,28 +409,28 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 		}}
 }
 
-// The console keeps results for this time and up to this number, so that a page needs one replay for all its tables and
-// pictures.
+// whatIfAge is the time for which the console keeps a result, and whatIfKept is the maximum number of results. With
+// stored results, all tables and charts of a page need only one replay.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32
 )
 
-// whatIfs computes results and keeps them for a while. A whatIfs is safe for concurrent use.
+// whatIfs computes results of replays, and keeps them for whatIfAge. A whatIfs is safe for concurrent use.
 type whatIfs struct {
 	mu    sync.Mutex
 	turns map[string]*whatIfTurn
 }
 
-// whatIfTurn holds a result. One visit at a time computes it, and the others wait.
+// whatIfTurn holds the result of a replay. One visitor at a time computes the result, and other visitors wait for it.
 type whatIfTurn struct {
 	turn   chan struct{}
 	result *api.WhatIf
 	at     time.Time
 }
 
-// of returns the result of a request. Visits with the same request wait for one replay, because each key may run only
-// one replay at a time.
+// of returns the result of a request. Several visitors with the same request wait for one replay, because each API key
+// may run only one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)
 	if err != nil {
@@ -452,7 +453,7 @@ func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.
 	return result, err
 }
 
-// turn returns the entry for the result with the given name.
+// turn returns the whatIfTurn with the given name, or a new one.
 func (w *whatIfs) turn(name string, now time.Time) *whatIfTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"capper/internal/console/frame"
 )
 
-// whyMessage describes what happened to a message for the user: a state for each channel, from the audit or from the
-// recorded sends.
+// whyMessage describes what happened to a message for the user. It returns a state for each channel, according to the
+// audit or to the recorded sends.
 func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []state) {
 	message, now := idOf(k, named), v.Now
-	var seen []string // channels, each with its latest decision only
+	var seen []string // channels whose latest decision is already in the list
 	for i := len(k.Past.Decisions) - 1; i >= 0; i-- {
 		d := k.Past.Decisions[i]
 		if d.MessageID != message || slices.Contains(seen, d.Channel) {
@@ -51,11 +51,11 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 			"differently. Choose more days below to look further back.", ""}}
 }
 
-// countedDays is the number of days for which the service counts a message after its last call.
+// countedDays is the number of days after the last call during which the service keeps the counts of a message.
 const countedDays = 31
 
-// noMessage reports whether the message is unknown: no counted or planned message has this id, and no message of the
-// last countedDays has this title. It returns false if the service does not know.
+// noMessage reports whether the service does not know the message: no counted or planned message has this id, and no
+// message of the last countedDays has this title. If this cannot be determined, noMessage returns false.
 func noMessage(v *frame.Visit, named string) bool {
 	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
 		return false
@@ -67,8 +67,8 @@ func noMessage(v *frame.Visit, named string) bool {
 	})
 }
 
-// idOf returns the id of the message that a visitor names by its id or by its title. Upper and lower case do not matter
-// in a title. If several messages have the title, idOf returns the latest one.
+// idOf returns the id of the message that a visitor has named by its id or by its title. For titles, idOf ignores upper
+// and lower case. If several messages have the title, idOf returns the id of the latest message.
 func idOf(k *userKnown, named string) (id string) {
 	take := func(of *string, title string) {
 		if of != nil && (*of == named || id != named && strings.EqualFold(title, named)) {
@@ -106,7 +106,7 @@ func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	return s
 }
 
-// nowOn says what holds now on a channel.
+// nowOn describes the current verdict for a channel.
 func nowOn(k *userKnown, channel string) string {
 	for _, v := range k.Verdicts {
 		switch {

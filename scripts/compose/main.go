@@ -1,10 +1,10 @@
-// Command compose reads a compose file with the library of docker compose, like `docker compose config`. The command
-// prints the file as JSON, with all default values filled in, if the file is valid by the schema of the
-// specification.
+// Command compose validates a compose file with the library of docker compose, in the same way as `docker compose
+// config`. If the file is valid according to the schema of the specification, the command prints it as JSON, with all
+// default values.
 //
 //	compose FILE
 //
-// The command is a module of its own, because no other code needs the library.
+// The command has a Go module of its own, because no other code needs the library.
 package main
 
 import (

@@ -9,11 +9,11 @@ import (
 	"capper/client/api"
 )
 
-// suppressed is the set whose users get no messages.
+// suppressed is the name of the set whose users receive no messages.
 const suppressed = "opted-out"
 
-// known holds the limits in force and the number of users, as the service reports them. The expected totals of a
-// blast follow from both.
+// known holds the limits and the users of segments and sets, as the service reports them. The demo computes the
+// expected results of a blast from these data.
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
@@ -41,14 +41,14 @@ func learn(ctx context.Context, service *client.Client) (*known, error) {
 	return k, err
 }
 
-// wanted holds the expected totals of a blast.
+// wanted holds the expected results of a blast.
 type wanted struct {
 	segments          map[string]api.SegmentSummary
 	daily, suppressed int
 }
 
-// want returns the expected totals of a message. For the users in others the message is the m-th of the day, and for
-// all other users the n-th.
+// want returns the expected results of a message. For the users in others, the message is the m-th message of the day.
+// For all other users, it is the n-th message of the day.
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()
@@ -75,7 +75,7 @@ func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int
 	return w
 }
 
-// implied returns how many users of a segment may get the n-th message of a day.
+// implied returns the number of users in a segment who may receive an n-th message on the same day.
 func (k *known) implied(segment string, users, n int) int {
 	list, ok := k.limits.Segments[segment]
 	if !ok {

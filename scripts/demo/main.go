@@ -1,5 +1,5 @@
-// Command demo sends blasts to a running capper, prints the decisions, and compares the totals with those that the
-// limits imply. The script scripts/demo.sh runs it.
+// Command demo sends large campaigns (blasts) through a running capper service and prints the decisions. It compares
+// the totals with the totals that follow from the limits. The script scripts/demo.sh runs this command.
 package main
 
 import (
@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// run sends the blasts to the audience, then one more to an expression. run returns the users whom the first blast
-// allowed.
+// run makes the calls of all blasts to the audience, and of a further blast to an audience expression. It returns the
+// users whom the first blast allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
 	service, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
@@ -86,11 +86,11 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// expression is the audience of the last blast. The service evaluates it.
+// expression is the audience expression of the last blast. The service evaluates the expression.
 const expression = "vip | new - country/my"
 
-// sendExpression sends one more message, to an expression. The users of the earlier blasts have already had one
-// message from each of them.
+// sendExpression makes the calls of a further blast, to an audience expression. The users of the earlier blasts have
+// already received a message from each of these blasts.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
@@ -105,7 +105,7 @@ func sendExpression(ctx context.Context, out io.Writer, service *client.Client, 
 	return report(out, summary, known.want(users, 1, before, blasts+1), took)
 }
 
-// readBitmap reads the first count users of a file.
+// readBitmap reads the first count users from a bitmap file.
 func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -125,7 +125,8 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send filters the users of a request and prints the progress. send returns the allowed users.
+// send makes filter calls about the users of a request, and prints the progress. It passes the allowed users to the
+// function allow.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()
@@ -144,7 +145,7 @@ func send(ctx context.Context, out io.Writer, service *client.Client, request *c
 	return &total, time.Since(start), err
 }
 
-// report prints a blast's decisions and compares them with the expected totals.
+// report prints the decisions of a blast, and compares them with the expected totals.
 func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),
 		s.Allowed)

@@ -14,21 +14,21 @@ import (
 	"capper/client"
 )
 
-// senders is the number of parallel senders. Each has its own pacer, as if it ran on its own machine; all of them
-// share the service.
+// senders is the number of parallel senders. Each sender has a separate client of the pacer, as if it ran on a machine
+// of its own. All senders use the same service.
 const senders = 8
 
-// together is the number of users to whom a sender sends at once.
+// together is the number of users to whom a sender sends together.
 const together = 50
 
-// sent is the sends of one sender at one instant.
+// sent records the sends that one sender made at one time.
 type sent struct {
 	at    time.Time
 	users int
 }
 
-// pace sends to the users at the rate of the service's pacer, prints the duration, and compares the rate with the
-// configured one.
+// pace sends to the users at the rate of the service's pacer, prints the duration, and compares the actual rate with
+// the configured rate.
 func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -69,7 +69,7 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	return nil
 }
 
-// sendPaced sends to each user once and returns the sends in the order of time.
+// sendPaced sends once to each user, and returns the sends in the order of time.
 func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -100,7 +100,7 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	return all, context.Cause(ctx)
 }
 
-// sender sends to batches of users until there are no more.
+// sender sends to batches of users until the channel is closed.
 func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -114,12 +114,12 @@ func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends 
 		if err := pacer.WaitN(ctx, len(batch)); err != nil {
 			return sends, err
 		}
-		sends = append(sends, sent{time.Now(), len(batch)}) // here a provider would be called
+		sends = append(sends, sent{time.Now(), len(batch)}) // a real sender calls its provider here
 	}
 	return sends, nil
 }
 
-// count returns the number of sends, and the number in the busiest second.
+// count returns the total number of sends, and the number of sends in the busiest second.
 func count(sends []sent) (total, busiest int) {
 	first, within := 0, 0
 	for _, s := range sends {
@@ -132,7 +132,7 @@ func count(sends []sent) (total, busiest int) {
 	return total, busiest
 }
 
-// firstOf returns the first users of a set, at most most.
+// firstOf returns the first users of a set. The argument most is the maximum number of users.
 func firstOf(users *roaring.Bitmap, most int) []uint32 {
 	list := make([]uint32, min(most, int(users.GetCardinality())))
 	return list[:users.ManyIterator().NextMany(list)]

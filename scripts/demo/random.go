@@ -16,14 +16,14 @@ import (
 	"capper/client"
 )
 
-// randomCalls is the number of concurrent calls of random, and randomBatch the number of users of each.
+// randomCalls is the number of parallel calls that random makes, and randomBatch is the number of users in each call.
 const (
 	randomCalls = 4
 	randomBatch = 10_000
 )
 
-// random sends messages to the ids of a file in random order, as strings, and prints how many are decided in a second.
-// Every second message to UUIDs has them packed.
+// random sends messages to the ids in a file in random order, as strings. It prints the number of decided users per
+// second. If the ids are UUIDs, every second message uses packed ids.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -51,7 +51,7 @@ func random(ctx context.Context, out io.Writer, url, file string) error {
 	return nil
 }
 
-// pack returns the bytes of UUIDs; ok is false for other ids.
+// pack converts UUIDs to packed ids. For other ids, the result ok is false.
 func pack(ids []string) (packed [][16]byte, ok bool) {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
@@ -63,7 +63,7 @@ func pack(ids []string) (packed [][16]byte, ok bool) {
 	return packed, true
 }
 
-// sendAll makes the request for all users in batches, of which part sets the users, and prints the rate.
+// sendAll sends the request for all users in batches, and prints the rate. The function part sets the users of a batch.
 func sendAll(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest, form string,
 	users int, part func(request *client.FilterRequest, from, to int)) error {
 	calls, ctx := errgroup.WithContext(ctx)

@@ -1,10 +1,10 @@
-// Command helm renders a chart like `helm template`, with Helm's own engine. The command also checks the values
-// against the schema of the chart.
+// Command helm renders a Helm chart with the engine of Helm, in the same way as `helm template`. The command also
+// checks the values against the schema of the chart.
 //
 //	helm CHART RELEASE NAMESPACE [VALUES…]
 //
-// The command is a module of its own, because no other code needs Helm. The command contains only Helm's engine,
-// because the whole program takes minutes to compile; `make chart` runs the whole program on the same chart.
+// The command has a Go module of its own, because no other code needs Helm. The command uses only the engine of Helm,
+// because compiling the whole program takes minutes. The target `make chart` runs the whole program on the same chart.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run(args []string, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		values = chartutil.CoalesceTables(more, values) // the later file wins
+		values = chartutil.CoalesceTables(more, values) // values in later files win
 	}
 	release := chartutil.ReleaseOptions{Name: args[1], Namespace: args[2], IsInstall: true, Revision: 1}
 	all, err := chartutil.ToRenderValues(chart, values, release, chartutil.DefaultCapabilities)

@@ -1,5 +1,5 @@
-// Command scale computes a deployment of capper for hundreds of millions of users and simulates a blast on it. The
-// page docs/design/scale.md shows the output and says which constants are measured.
+// Command scale computes a deployment of capper for hundreds of millions of users, and simulates a large campaign (a
+// blast) on the deployment. The page docs/design/scale.md shows the output, and says which constants were measured.
 //
 //	go run ./scripts/scale
 package main
@@ -21,11 +21,12 @@ func main() {
 	}
 }
 
-// These are CPU seconds for one user. The values for masters, services and calls with one user come from
-// docs/benchmarks.md. The values for the engine and a replica come from the demo's first blast.
+// These constants are seconds of processor time for one user. The values for masters, for the service and for calls
+// with one user are from docs/benchmarks.md. The values for the engine and for a replica are from the first blast of
+// the demo.
 const (
-	nearMaster  = 1.4e-6  // neighbours, in calls of 65,536 users
-	farMaster   = 6.1e-6  // random users, each with earlier sends
+	nearMaster  = 1.4e-6  // consecutive users, in calls with 65,536 users
+	farMaster   = 6.1e-6  // random users, who all have earlier sends
 	nearService = 0.11e-6 // for a bitmap: 0.03, and 0.08 in the Redis client
 	farService  = 0.32e-6 // 0.03, and 0.29 in the Redis client
 	single      = 25e-6
@@ -33,19 +34,20 @@ const (
 	replicaWork = 0.7e-6
 )
 
-// These prices are assumptions, in dollars a month; docs/design/scale.md explains them.
+// These constants are assumed prices in dollars per month; docs/design/scale.md explains them.
 const (
-	memoryPrice   = 5.0   // for a GiB of memory
-	diskPrice     = 0.10  // for a GiB of disk
-	instancePrice = 120.0 // for an instance of the service: 4 cores, 8 GiB
-	networkPrice  = 0.02  // for a GiB from one zone to another
-	objectPrice   = 0.023 // for a GiB in S3
+	memoryPrice   = 5.0   // for 1 GiB of memory
+	diskPrice     = 0.10  // for 1 GiB of disk space
+	instancePrice = 120.0 // for an instance of the service with 4 cores and 8 GiB
+	networkPrice  = 0.02  // for 1 GiB of traffic from one zone to another
+	objectPrice   = 0.023 // for 1 GiB in S3
 )
 
-// instances is the number of service instances: one in each of three zones, because one zone may fail.
+// instances is the number of instances of the service. There is one instance in each of three zones, because a zone may
+// fail.
 const instances = 3
 
-// loads returns the loads on the page docs/design/scale.md.
+// loads returns the loads that docs/design/scale.md describes.
 func loads() map[string]sizing.Load {
 	load := func(users int64, density, calls float64) sizing.Load {
 		return sizing.Load{Users: users, Density: density, Blast: 10_000_000, Within: 2 * time.Minute, Single: calls,
@@ -54,7 +56,7 @@ func loads() map[string]sizing.Load {
 	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
 }
 
-// order is the order of the columns.
+// order is the order of the columns in the output.
 var order = []string{"270 million", "1 billion"}
 
 func report(out io.Writer) error {
@@ -65,7 +67,7 @@ func report(out io.Writer) error {
 	return blasts(out)
 }
 
-// plans prints the resources that each load needs.
+// plans prints the resources that each load requires.
 func plans(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
@@ -82,7 +84,7 @@ func plans(out io.Writer) error {
 
 const gib = 1 << 30
 
-// rows are the rows of the plan's table.
+// rows contains the rows of the table of resources.
 var rows = []struct {
 	name  string
 	value func(sizing.Load) string
@@ -117,14 +119,15 @@ func redisMemory(l sizing.Load) float64 {
 
 func redisDisk(l sizing.Load) float64 { return sizing.AppendOnly(l) * float64(l.Shards*(1+l.Replicas)) }
 
-// sendsADay returns the number of recorded sends a day, for a longest window of l.Days.
+// sendsADay returns the number of recorded sends per day, if l.Days is the longest window.
 func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Days }
 
-// auditDay returns the bytes of audit records a day: two bytes a send, and 35 bytes for each call with one user.
+// auditDay returns the number of bytes of audit records per day: two bytes for each send, and 35 bytes for each call
+// with one user.
 func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
 
-// network returns the monthly cost of the traffic to Redis, from Redis and to its replicas. Two thirds of the traffic
-// goes to another zone.
+// network returns the monthly price of the traffic to Redis, from Redis, and to the replicas. Two thirds of the traffic
+// goes from one zone to another.
 func network(l sizing.Load) float64 {
 	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
 	return bytes * 2 / 3 / gib * networkPrice
@@ -139,8 +142,8 @@ func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
 
 func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
-// demo returns the system of `make demo`: 3 masters with a replica each, one instance and the engine, on one machine
-// with the given cores. recorded is the share of allowed users.
+// demo returns the system of `make demo`, which has 3 masters with one replica each, one instance and the engine, on
+// one machine with the given number of cores. The argument recorded is the fraction of users who are allowed.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
 		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
@@ -161,8 +164,8 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed returns the system for a load, with a machine for each process and the given number of parallel calls. The
-// users of its blast of 10 million are random, so that every decision reads a bucket of its own.
+// deployed returns a system for a load, with a separate machine for each process. The argument open is the number of
+// parallel calls. The blast has 10 million random users, so every decision reads a different bucket.
 func deployed(name string, open int) System {
 	l := loads()[name]
 	return System{Name: fmt.Sprintf("%s, %d open", name, open), Blast: int(l.Blast), Call: 100_000, InFlight: open,
@@ -171,15 +174,15 @@ func deployed(name string, open int) System {
 		SingleWork: single}
 }
 
-// failing returns the same system with a failover: the fullest master is down for three seconds.
+// failing returns the same system with a failover, during which the master with most users is down for three seconds.
 func failing(s System) System {
 	s.Name += ", failover"
 	s.DownFor = 3 * time.Second
 	return s
 }
 
-// systems returns the systems on the page docs/design/scale.md. Each blast of the demo has the cores that it had when
-// it was measured.
+// systems returns the systems that docs/design/scale.md describes. Each blast of the demo has the number of cores that
+// were available when the blast was measured.
 func systems() []System {
 	list := []System{
 		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),
@@ -191,7 +194,7 @@ func systems() []System {
 	return list
 }
 
-// blasts prints the effect of the blast on each system.
+// blasts simulates the blast on each system and prints the results.
 func blasts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "blast\ttook\tusers/s\tcall\tslowest\tmaster\treplica\tinstance\tto replicas\tone user waits")
@@ -206,6 +209,6 @@ func blasts(out io.Writer) error {
 	return w.Flush()
 }
 
-// replicated is the number of bytes that a replica receives for a recorded send of a user with 5 earlier sends: 12 ×
-// 6 + 64.5.
+// replicated is the number of bytes that a replica receives for a recorded send to a user with 5 earlier sends. It is
+// the sum 12 × 6 + 64.5.
 const replicated = 136.5

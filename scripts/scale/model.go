@@ -6,80 +6,81 @@ import (
 	"time"
 )
 
-// System is a deployment and the blast that it decides. Work is in CPU seconds for one user.
+// System is a deployment, with the large campaign (the blast) that it decides. All fields for work are seconds of
+// processor time for one user.
 type System struct {
 	Name string
 
-	Blast    int     // users of the blast
-	Call     int     // users of a call, 1 at least
-	InFlight int     // calls that the engine has open at the same time, 1 at least
-	Recorded float64 // share of the users whose send is recorded and goes to the replicas
+	Blast    int     // number of users of the blast
+	Call     int     // number of users in a call, at least 1
+	InFlight int     // number of calls that the engine makes in parallel, at least 1
+	Recorded float64 // fraction of the users whose send is recorded and replicated
 
 	Instances     int
-	InstanceCores float64 // cores of each instance
-	Shards        int     // masters, 64 at most
-	Replicas      int     // replicas of each master
+	InstanceCores float64 // number of cores of each instance
+	Shards        int     // number of masters, at most 64
+	Replicas      int     // number of replicas of each master
 
 	Engine  float64 // work of the engine
-	Service float64 // work of an instance, its Redis client included
-	Master  float64 // work of a master, for each decision
-	Replica float64 // work of each replica, for each recorded send
+	Service float64 // work of an instance, including its Redis client
+	Master  float64 // work of a master for each decision
+	Replica float64 // work of each replica for each recorded send
 	RTT     time.Duration
 
-	// Shared is the number of cores that all processes share on one machine; 0 means that each process has its own
-	// machine.
+	// Shared is the number of cores of a machine that all processes share. The value 0 means that each process has a
+	// machine of its own.
 	Shared float64
-	// Single is the number of calls a second with one user, at the same time as the blast. SingleWork is the CPU time
-	// of such a call in a master.
+	// Single is the number of calls per second with one user, while the blast runs. SingleWork is the processor time in
+	// a master for such a call, in seconds.
 	Single, SingleWork float64
-	// DownFor is the duration of a failover, in which the fullest master does no work. It begins a second after the
-	// blast.
+	// DownFor is the duration of a failover, during which the master with most users does no work. The failover begins
+	// one second after the beginning of the blast.
 	DownFor time.Duration
 }
 
-// Result is the effect of a blast on a system.
+// Result describes the effect of a blast on a system.
 type Result struct {
 	Took       time.Duration
 	Median     time.Duration // median duration of a call
-	Slowest    time.Duration // slowest call
-	MasterBusy float64       // share of the fullest master's core, single calls included
-	ReplicaUse float64       // share of a core of a replica of the fullest master
-	Instance   float64       // share of the cores of an instance
-	Behind     time.Duration // the most that a call for one user waits in Redis behind the blast
+	Slowest    time.Duration // duration of the slowest call
+	MasterBusy float64       // used fraction of the core of the master with most users, including calls with one user
+	ReplicaUse float64       // used fraction of a core of this master's replica
+	Instance   float64       // used fraction of the cores of an instance
+	Behind     time.Duration // maximum time for which a call with one user waits in Redis
 }
 
 const (
 	tick       = 100 * time.Microsecond
 	partitions = 64
-	// pipelined is the most users that an instance has in flight to a master: two pipelines of 2,048 users
+	// pipelined is the maximum number of users in flight from an instance to a master: two pipelines of 2,048 users
 	// (redisstore/dispatch).
 	pipelined = 2 * 2048
 )
 
-// server is a queue of work that is done in order.
+// server is a queue of work that a process does in order.
 type server struct {
-	cores float64 // that it may use at a time
+	cores float64 // number of cores that it may use
 	queue []piece
-	done  float64 // CPU seconds
+	done  float64 // seconds of processor time that it has used
 	down  bool
 }
 
-// piece is the work of a call in one server.
+// piece is the work for one call in one server.
 type piece struct {
 	call *call
 	work float64
 }
 
-// call is a call on its way from the engine to an instance, to all masters, to their replicas, and back.
+// call is a call that passes through the engine, an instance, all masters and their replicas.
 type call struct {
 	users int
 	began time.Duration
-	left  int // pieces of the stage that are not done
+	left  int // number of unfinished pieces in the current stage
 	stage int
-	ready time.Duration // the next stage begins at this time or later
+	ready time.Duration // earliest time at which the next stage begins
 }
 
-// These are the stages of a call.
+// These constants are the stages of a call.
 const (
 	inEngine = iota
 	inInstance
@@ -88,19 +89,19 @@ const (
 	over
 )
 
-// simulation is a system during a blast. Its time advances in ticks.
+// simulation is the state of a system during a blast. The time of a simulation advances in ticks.
 type simulation struct {
 	System
 	now                       time.Duration
 	engine, instance, masters []*server
-	replicas                  []*server // one for each master, because all replicas of a master do the same
+	replicas                  []*server // one for each master, because all replicas of a master do the same work
 	open                      []*call
 	took                      []time.Duration
 	unsent, next              int
-	backlog                   float64 // the most work that waited at the fullest master
+	backlog                   float64 // maximum work that waited at the master with most users
 }
 
-// Simulate runs the blast on the system.
+// Simulate simulates the blast on the system.
 func Simulate(s System) Result {
 	sim := &simulation{System: s, unsent: s.Blast,
 		engine: servers(1, 1), instance: servers(s.Instances, s.InstanceCores),
@@ -122,10 +123,11 @@ func servers(n int, cores float64) []*server {
 	return list
 }
 
-// fullest returns the share of the users on the fullest master.
+// fullest returns the fraction of the users on the master with most users.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
-// shareOf returns the share of the users on master i. The numbers of partitions on two masters differ by at most one.
+// shareOf returns the fraction of the users on master i. The numbers of partitions on two masters differ by at most
+// one.
 func shareOf(i, shards int) float64 {
 	n := partitions / shards
 	if i < partitions%shards {
@@ -149,7 +151,7 @@ func (s *simulation) step() {
 	s.open = slices.DeleteFunc(s.open, func(c *call) bool { return c.stage == over })
 }
 
-// send begins the next call.
+// send begins the next call of the blast.
 func (s *simulation) send() {
 	c := &call{users: min(s.Call, s.unsent), began: s.now, left: 1}
 	s.unsent -= c.users
@@ -157,8 +159,8 @@ func (s *simulation) send() {
 	s.engine[0].queue = append(s.engine[0].queue, piece{c, float64(c.users) * s.Engine})
 }
 
-// work lets every server work for a tick. If the servers on a shared machine want more time than it has, each gets a
-// part.
+// work lets every server work for one tick. If the servers on a shared machine need more processor time than the
+// machine has, each server gets a fraction of its time.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
 	s.masters[0].down = s.now >= time.Second && s.now < time.Second+s.DownFor
@@ -176,8 +178,8 @@ func (s *simulation) work() {
 	}
 }
 
-// copies returns the number of processes that server i represents. The last Shards servers represent all replicas of
-// a master.
+// copies returns the number of processes that server i represents. Each of the last Shards servers represents all
+// replicas of one master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
 		return float64(s.Replicas)
@@ -185,7 +187,7 @@ func (s *simulation) copies(i, n int) float64 {
 	return 1
 }
 
-// waits returns the CPU seconds of the work in the queue.
+// waits returns the seconds of processor time for all work in the queue.
 func (s *server) waits() (work float64) {
 	for _, p := range s.queue {
 		work += p.work
@@ -193,7 +195,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants returns the CPU seconds that the server can use in a tick.
+// wants returns the seconds of processor time that the server can use in one tick.
 func (s *server) wants() float64 {
 	if s.down {
 		return 0
@@ -201,7 +203,7 @@ func (s *server) wants() float64 {
 	return min(s.cores*tick.Seconds(), s.waits())
 }
 
-// run does an amount of work from the queue.
+// run removes an amount of work from the queue.
 func (s *server) run(work float64) {
 	s.done += work
 	for len(s.queue) > 0 && s.queue[0].work <= work+1e-12 {
@@ -214,7 +216,7 @@ func (s *server) run(work float64) {
 	}
 }
 
-// advance passes a call to the servers of its next stage.
+// advance gives a call to the servers of its next stage.
 func (s *simulation) advance(c *call) {
 	c.stage++
 	users := float64(c.users)
@@ -234,7 +236,7 @@ func (s *simulation) advance(c *call) {
 				s.queue(c, replica, users*shareOf(i, s.Shards)*s.Recorded*s.Replica)
 			}
 		}
-		c.ready = s.now + s.RTT*2 // to the replica and back, and to the service and the engine
+		c.ready = s.now + s.RTT*2 // to the replica and back, then to the service and the engine
 	case over:
 		s.took = append(s.took, s.now-c.began)
 	}

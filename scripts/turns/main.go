@@ -1,7 +1,8 @@
-// Command turns compares the processor time of two versions of capper on the way of a batch, in turns: for each user
-// of a blast and of random users, the time of the service (HTTP, decoding, segments, store) and the time of Redis.
-// A third service runs the new version with changes to a set for 1 % of the users. Each service has a Redis Cluster
-// of its own. Run it on a quiet machine, from the repository's root:
+// Command turns compares the processor time of two versions of capper for the same filter calls. It sends each call to
+// the versions in turns. For each user of a blast and for each random user, it prints the time of the service (HTTP,
+// decoding, segments, store) and the time of Redis. A third service runs the new version with live changes of a set for
+// 1 % of the users. Each service uses a separate Redis Cluster. Run the command on an idle machine, from the root of
+// the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main
@@ -24,15 +25,15 @@ import (
 	"time"
 )
 
-const batch = 10_000 // users of a call
+const batch = 10_000 // number of users in a call
 
-// A side is a running service with its Redis Cluster.
+// side is a running service with its Redis Cluster.
 type side struct {
 	name    string
 	url     string
 	service *exec.Cmd
 	servers string // directory of the Redis servers
-	redis   []int  // process ids
+	redis   []int  // process ids of the Redis servers
 }
 
 func main() {
@@ -112,7 +113,7 @@ func publish(dir, builder string, ids []uint32) error {
 	return nil
 }
 
-// start starts three Redis masters and a service over them.
+// start starts three Redis masters, and a service that uses them.
 func start(own, dir, name, program string) (*side, error) {
 	s := &side{name: name, servers: own + "-redis"}
 	out, err := exec.Command("scripts/cluster.sh", "up", s.servers, "--replicas", "0").CombinedOutput()
@@ -183,7 +184,7 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// change takes 1 % of the users out of the set, in which they are not: decisions stay the same.
+// change removes 1 % of the users from the set. These users are not in the set, so decisions do not change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32
 	for i := 0; i < len(ids); i += 100 {
@@ -215,7 +216,7 @@ func (s *side) post(path string, body []byte, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// compare sends each call to all sides in turns, and prints the medians of the rounds.
+// compare sends each call to all sides in turns, and prints the medians over the rounds.
 func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	service := make([][]float64, len(sides))
 	redis := make([][]float64, len(sides))
@@ -233,7 +234,7 @@ func compare(load string, sides []*side, ids []uint32, rounds int) error {
 				spent[i][1] += stores
 			}
 		}
-		if round == 0 { // the first round creates the logs
+		if round == 0 { // the first round creates the logs of the users
 			continue
 		}
 		each := float64(len(bodies)*batch) * 1000
@@ -251,7 +252,8 @@ func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	return nil
 }
 
-// filter sends a call, and returns the nanoseconds that the service and Redis spent on it.
+// filter makes a filter call, and returns the nanoseconds of processor time that the service and Redis used for the
+// call.
 func (s *side) filter(body []byte) (service, redis float64, err error) {
 	service, redis = processorTime(s.service.Process.Pid), processorTime(s.redis...)
 	var answer struct {
@@ -266,7 +268,7 @@ func (s *side) filter(body []byte) (service, redis float64, err error) {
 	return processorTime(s.service.Process.Pid) - service, processorTime(s.redis...) - redis, nil
 }
 
-// encode returns the calls that filter the users.
+// encode returns the request bodies of the filter calls for the users.
 func encode(message string, ids []uint32) [][]byte {
 	var bodies [][]byte
 	for part := range slices.Chunk(ids[:len(ids)/batch*batch], batch) {
@@ -276,7 +278,7 @@ func encode(message string, ids []uint32) [][]byte {
 	return bodies
 }
 
-// processorTime returns the nanoseconds that the threads of the processes have run.
+// processorTime returns the nanoseconds of processor time that all threads of the processes have used.
 func processorTime(pids ...int) float64 {
 	total := 0.0
 	for _, pid := range pids {
@@ -291,7 +293,7 @@ func processorTime(pids ...int) float64 {
 	return total
 }
 
-// ratio returns the median of the ratios of rounds.
+// ratio returns the median of the ratios over all rounds.
 func ratio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is the time limit for a page, generous enough for a busy machine.
+// patience is the time limit for loading a page, which is long enough for a busy machine.
 const patience = 60 * time.Second
 
-// Browser is a running Chromium. A Browser is safe for concurrent use.
+// Browser is a running Chromium process.
 type Browser struct{ ctx context.Context }
 
-// Start starts a Chromium that ends with the test. On a machine without Chromium the test fails.
+// Start starts Chromium, and stops it at the end of the test. If Chromium is not installed, the test fails.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := find()
@@ -26,7 +26,7 @@ func Start(t testing.TB) *Browser {
 		chromedp.ExecPath(program), chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("lang", "en-GB"),
-		// A request to another host gets no answer and never leaves the machine.
+		// Requests to other hosts fail, and never leave the machine.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)
@@ -36,8 +36,8 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// find returns the path of the Chromium program. The function tries the program names of Debian, of other
-// distributions and of macOS.
+// find returns the path of the Chromium program. find tries the program names of Debian, of other Linux distributions
+// and of macOS.
 func find() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium"} {

@@ -1,13 +1,13 @@
-// Package browsertest tests pages as users see them: in a real Chromium, with its keyboard, dark mode and narrow
-// screens, and with scripts off.
+// Package browsertest tests pages in a real Chromium, as users see them: with the keyboard, in dark mode, on narrow
+// screens, and with scripts disabled.
 //
-// All tests of a package share one Browser, a headless Chromium with its own profile that ends with the tests. Each
-// Tab is a separate session and sees no cookies of another tab. A tab watches its pages from the first request on.
-// Its test fails if there was an error in the console, a violation of the content security policy, or a request to
-// another site (see Tab).
+// All tests of a package share one Browser. It is a headless Chromium with a profile of its own, and ends with the
+// tests. Each Tab is a separate session, which does not share cookies with other tabs. A Tab observes all its pages,
+// beginning with the first request. The test of a Tab fails after an error in the browser's console, a violation of the
+// content security policy, or a request to another website (see Tab).
 //
-// Faults checks a page against some rules of WCAG 2.2, level AA. The rules are in accessibility.js, which has tests
-// with faulty pages.
+// Faults checks a page against some rules of WCAG 2.2, level AA. The file accessibility.js contains the rules, and
+// tests check the rules with faulty pages.
 //
-// Tests wait for conditions, with a deadline that a busy machine meets.
+// Tests wait for conditions, with time limits that are long enough for a busy machine.
 package browsertest

@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Publish publishes a generation from testdata in which the given users are active too. Publish returns the
-// generation's name.
+// Publish publishes a generation from the test data, in which the given users are active, too. Publish returns the name
+// of the generation.
 func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})
@@ -61,7 +61,7 @@ func lines(users []uint32) (text string) {
 	return text
 }
 
-// Audience returns the users of the audience in testdata.
+// Audience returns the users in the audience file of the test data.
 func (s *Service) Audience() (users []uint32) {
 	s.t.Helper()
 	file, err := os.Open(filepath.Join(root(), "testdata", "audience.txt"))
@@ -75,8 +75,9 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples makes a day of campaigns through the API, each call at its own time. The calls include blasts, a retry, a
-// release, an audience by expression, previews and permits. In between, Samples publishes a new generation.
+// Samples makes the API calls of a day of campaigns, each at its own time of the day. The calls include large
+// campaigns, a retry, a release, an audience expression, previews and permits. Between these calls, Samples publishes a
+// new generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()
@@ -106,7 +107,8 @@ func (s *Service) Samples() {
 	s.at(0, func() {})
 }
 
-// history sends campaigns in the week before and in the hours that the Overview compares, and gives titles.
+// history makes the calls of campaigns in the week before, at the hours that the Overview page compares. It also sets
+// titles of messages.
 func (s *Service) history(audience []uint32) {
 	const week = 7 * 24 * time.Hour
 	s.at(week+50*time.Hour, func() { s.send("winter", "push", audience[:len(audience)*2/3]) })
@@ -119,16 +121,16 @@ func (s *Service) history(audience []uint32) {
 	}
 }
 
-// at sets the clock to a time before the end of the samples and calls act.
+// at sets the clock to the given duration before the end of the samples, and calls act.
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
 	act()
 	if s.setup.Slowly {
-		<-time.After(1100 * time.Millisecond) // the console looks at its counters once a second
+		<-time.After(1100 * time.Millisecond) // the console reads its counters once a second
 	}
 }
 
-// every returns the number of minutes between two calls in the last hour.
+// every returns the number of minutes between two calls in the last hour of the samples.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2
@@ -136,7 +138,7 @@ func (s *Setup) every() int {
 	return 5
 }
 
-// joined publishes a generation with more active users and waits until it is in use.
+// joined publishes a generation with more active users, and waits until the service uses it.
 func (s *Service) joined() (generation string) {
 	s.t.Helper()
 	generation = s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
@@ -148,7 +150,7 @@ func (s *Service) joined() (generation string) {
 	return generation
 }
 
-// send decides and records a message for users.
+// send makes a filter call that decides and records a message for users.
 func (s *Service) send(message, channel string, users []uint32) {
 	s.filter(&client.FilterRequest{MessageID: message, Channel: channel, Users: users})
 }
@@ -166,7 +168,7 @@ func (s *Service) release(message, channel string, users []uint32) {
 	require.NoError(s.t, err)
 }
 
-// permits uses a part of one pacer's limit, and all of another pacer's limit.
+// permits takes a part of the permits of one pacer, and all permits of another pacer.
 func (s *Service) permits() {
 	s.t.Helper()
 	for _, r := range []api.PermitsRequest{

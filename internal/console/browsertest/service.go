@@ -21,32 +21,32 @@ import (
 	"capper/internal/testkit"
 )
 
-// A Service with keys has one key for each kind of visitor.
+// These constants are the API keys of a Service with keys, one for each kind of visitor.
 const (
-	Reader  = "reader.s3cr3t-of-the-reader"   // may look
-	Admin   = "admin.s3cr3t-of-the-admin"     // may look and erase
-	Engine  = "engine.s3cr3t-of-the-engine"   // sends, and may not look
-	Partner = "partner.s3cr3t-of-the-partner" // may look and send, in a namespace of its own
+	Reader  = "reader.s3cr3t-of-the-reader"   // may read
+	Admin   = "admin.s3cr3t-of-the-admin"     // may read and erase
+	Engine  = "engine.s3cr3t-of-the-engine"   // may send, but not read
+	Partner = "partner.s3cr3t-of-the-partner" // may read and send in a namespace of its own
 )
 
-// Setup describes the Service that a test needs.
+// Setup contains the settings of a Service for a test.
 type Setup struct {
-	Keys    bool      // the keys above; false: everybody on this machine may call everything
-	Audit   bool      // every decision is recorded
-	Redis   string    // address of the store; "": the embedded one
-	Slowly  bool      // Samples takes almost a minute, so that the overview has counts for several times
-	Now     time.Time // time of the clock at the end of the samples; zero: now
-	History bool      // Samples begins with campaigns of the week before, and gives titles to some campaigns
-	Without string    // a line of the configuration to leave out, and
-	With    string    // further configuration
+	Keys    bool      // use the API keys above; false: everybody on this machine may make all calls
+	Audit   bool      // record all decisions in an audit
+	Redis   string    // address of the store; "": embedded store
+	Slowly  bool      // Samples takes almost a minute, so that the overview has counts at several times
+	Now     time.Time // time of the clock at the end of the samples; zero: the current time
+	History bool      // Samples begins with campaigns one week before, and sets titles
+	Without string    // line of the configuration to remove
+	With    string    // text to add to the configuration
 }
 
-// Service is a capper that runs in the test process. The service uses the embedded store, the sample configuration,
-// the sample segments and sets, and a clock that only the test moves.
+// Service is a capper service that runs in the process of the test. It uses the embedded store, the sample
+// configuration, the sample segments and sets, and a clock that only the test advances.
 type Service struct {
 	URL   string
 	Clock *testkit.Clock
-	Dir   string // directory of its configuration, segments and audit
+	Dir   string // directory of the configuration, the segments and the audit
 
 	t     testing.TB
 	setup Setup
@@ -54,8 +54,8 @@ type Service struct {
 	ends  time.Time
 }
 
-// Serve starts a service that ends with the test. The clock starts before the first sample, and Samples moves it to
-// Setup.Now.
+// Serve starts a service, and stops it at the end of the test. The clock begins before the first call of Samples, and
+// Samples advances the clock to Setup.Now.
 func Serve(t testing.TB, setup Setup) *Service {
 	t.Helper()
 	s := &Service{t: t, setup: setup, Dir: t.TempDir(), ends: setup.Now}
@@ -74,7 +74,7 @@ func Serve(t testing.TB, setup Setup) *Service {
 	return s
 }
 
-// Start starts the service again after Stop.
+// Start starts the service again, after a call of Stop.
 func (s *Service) Start() {
 	s.t.Helper()
 	watcher, err := config.NewWatcher(s.file(), s.Clock.Now)
@@ -86,7 +86,7 @@ func (s *Service) Start() {
 
 func (s *Service) file() string { return filepath.Join(s.Dir, "capper.yaml") }
 
-// Configure writes the configuration: that of testdata with the changes of the setup.
+// Configure writes the configuration file. It contains the configuration of the test data with the changes in Setup.
 func (s *Service) Configure(keys ...string) {
 	s.t.Helper()
 	sample, err := os.ReadFile(filepath.Join(root(), "testdata", "capper.yaml"))
@@ -116,7 +116,7 @@ func (s *Service) Configure(keys ...string) {
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }
 
-// keys returns the configured keys except the named ones.
+// keys returns the configuration of the API keys, without the named keys.
 func (s *Service) keys(without []string) string {
 	if !s.setup.Keys {
 		return ""
@@ -139,7 +139,7 @@ func (s *Service) keys(without []string) string {
 	return text
 }
 
-// Client returns a client of the service. The key is ignored when the service has no keys.
+// Client returns a client for calls to the service. If the service has no API keys, Client ignores the key.
 func (s *Service) Client(key string) *client.Client {
 	s.t.Helper()
 	if !s.setup.Keys {
@@ -150,7 +150,7 @@ func (s *Service) Client(key string) *client.Client {
 	return c
 }
 
-// Get decodes the API's answer for a path into answer.
+// Get makes a GET request to the API, and decodes the response body into answer.
 func (s *Service) Get(path string, answer any) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+path, nil)

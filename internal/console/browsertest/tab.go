@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a browser tab with its own cookies. The methods of a Tab fail the test on errors, and are not safe for
-// concurrent use.
+// Tab is a browser tab with cookies of its own. The methods of a Tab fail the test after an error. They are not safe
+// for concurrent use.
 type Tab struct {
 	t     testing.TB
 	ctx   context.Context
@@ -29,8 +29,8 @@ type Tab struct {
 	watch *watch
 }
 
-// Tab opens a tab for the service at the address base. The tab closes with the test. The test fails when a page of
-// the tab misbehaved (see Misbehaved).
+// Tab opens a tab for the service at the address base. The tab is closed at the end of the test. The test fails if a
+// page of the tab did something forbidden (see Misbehaved).
 func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	t.Helper()
 	address, err := url.Parse(base)
@@ -45,27 +45,27 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	return tab
 }
 
-// Misbehaved returns the forbidden actions of pages since the last call: errors and warnings in the console,
-// violations of the content security policy, requests to other sites, and dialogs.
+// Misbehaved returns the forbidden actions of pages since the last call. These are errors and warnings in the browser's
+// console, violations of the content security policy, requests to other websites, and dialogs.
 func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
 
-// Requests returns the addresses requested so far.
+// Requests returns the addresses of all requests so far.
 func (tab *Tab) Requests() []string {
 	tab.watch.mu.Lock()
 	defer tab.watch.mu.Unlock()
 	return append([]string(nil), tab.watch.requests...)
 }
 
-// Screen is the size of a window in CSS pixels.
+// Screen is the size of a browser window in CSS pixels.
 type Screen struct{ Width, Height int64 }
 
-// Tests show pages on these screens.
+// These variables are the screen sizes of the tests.
 var (
 	Desktop = Screen{1100, 800}
 	Phone   = Screen{390, 844}
 )
 
-// On sets the size of the window.
+// On sets the size of the browser window.
 func (tab *Tab) On(s Screen) {
 	tab.t.Helper()
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
@@ -79,7 +79,7 @@ func (tab *Tab) In(zone string) {
 	require.NoError(tab.t, err)
 }
 
-// Dark switches the system's dark mode on or off, without animations.
+// Dark switches the dark mode on or off, and disables animations.
 func (tab *Tab) Dark(dark bool) {
 	tab.t.Helper()
 	scheme := "light"
@@ -93,7 +93,7 @@ func (tab *Tab) Dark(dark bool) {
 	require.NoError(tab.t, err)
 }
 
-// WithoutScripts disables the scripts of pages.
+// WithoutScripts disables the scripts in pages.
 func (tab *Tab) WithoutScripts() {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{
@@ -101,7 +101,7 @@ func (tab *Tab) WithoutScripts() {
 	require.NoError(tab.t, err)
 }
 
-// do runs browser steps within a time limit.
+// do executes browser actions with a time limit.
 func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
 	require.NoError(tab.t, chromedp.Do(tab.ctx), "open a tab") // the first use of a context must have no deadline
@@ -110,8 +110,8 @@ func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(tab.t, chromedp.Do(ctx, steps...), "at "+tab.address())
 }
 
-// Open loads a path of the service, which may have a query, and waits until the page is loaded. Open returns the HTTP
-// status of the final page.
+// Open loads a path of the service, which may contain a query, and waits until the page is loaded. Open returns the
+// HTTP status of the page after all redirects.
 func (tab *Tab) Open(path string) (status int) {
 	tab.t.Helper()
 	tab.do(chromedp.Navigate(tab.base.String() + path))
@@ -124,7 +124,7 @@ func (tab *Tab) Status() int {
 	return tab.watch.status(address)
 }
 
-// Path returns the path of the page with its query.
+// Path returns the path of the page, including the query.
 func (tab *Tab) Path() string { return strings.TrimPrefix(tab.address(), tab.base.String()) }
 
 func (tab *Tab) address() string {
@@ -135,7 +135,7 @@ func (tab *Tab) address() string {
 	return address
 }
 
-// Eval returns the value of a JavaScript expression in the page.
+// Eval evaluates a JavaScript expression in the page, and returns its value.
 func Eval[T any](tab *Tab, expression string, args ...any) T {
 	tab.t.Helper()
 	ctx, cancel := context.WithTimeout(tab.ctx, patience)
@@ -145,7 +145,8 @@ func Eval[T any](tab *Tab, expression string, args ...any) T {
 	return value
 }
 
-// Wait polls until a JavaScript expression in the page is true. Each %q in the expression stands for an argument.
+// Wait evaluates a JavaScript expression in the page repeatedly, until its value is true. Wait replaces each %q in the
+// expression by an argument.
 func (tab *Tab) Wait(expression string, args ...any) {
 	tab.t.Helper()
 	expression = fmt.Sprintf(expression, args...)
@@ -153,7 +154,7 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tab.do(
 		chromedp.Sleep(20 * time.Millisecond)) {
 		var holds bool
-		// While the browser replaces a page, the expression cannot be evaluated.
+		// While the browser loads another page, evaluating the expression fails.
 		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("Promise.resolve("+expression+").then(Boolean)",
 			chromedp.EvalAwaitPromise)); err == nil && holds {
 			return
@@ -162,7 +163,7 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	require.Fail(tab.t, "never true: "+expression, "%s (%v)\n%s", tab.Path(), err, tab.Text("body"))
 }
 
-// Text returns the visible text of the element that matches the selector.
+// Text returns the visible text of the first element that matches the selector.
 func (tab *Tab) Text(selector string) string {
 	tab.t.Helper()
 	return Eval[string](tab, "document.querySelector(%q)?.innerText ?? ''", selector)
@@ -180,20 +181,20 @@ func (tab *Tab) Has(selector string) bool {
 	return Eval[bool](tab, "document.querySelector(%q) !== null", selector)
 }
 
-// Fill types the text into a field.
+// Fill replaces the content of a field by a text.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
 	Eval[any](tab, "document.querySelector(%q).focus(), document.querySelector(%q).select()", selector, selector)
 	tab.Press(kb.Delete + text)
 }
 
-// Click clicks the element that matches the selector.
+// Click clicks the first element that matches the selector.
 func (tab *Tab) Click(selector string) {
 	tab.t.Helper()
 	tab.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Leave runs an action that leads to another page, and waits for that page.
+// Leave calls act, which must lead to another page, and waits for the other page.
 func (tab *Tab) Leave(act func()) {
 	tab.t.Helper()
 	Eval[bool](tab, "document.documentElement.left = true")
@@ -207,13 +208,13 @@ func (tab *Tab) Press(keys string, options ...chromedp.KeyOption) {
 	tab.do(chromedp.KeyEvent(keys, options...))
 }
 
-// Upload sets the file of a file field.
+// Upload sets the file in a file field.
 func (tab *Tab) Upload(selector, file string) {
 	tab.t.Helper()
 	tab.do(chromedp.SetUploadFiles(chromedp.CSS(selector), []string{file}))
 }
 
-// Picture returns a PNG image of the window.
+// Picture returns a screenshot of the window as PNG.
 func (tab *Tab) Picture() []byte {
 	tab.t.Helper()
 	shot, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
@@ -221,7 +222,7 @@ func (tab *Tab) Picture() []byte {
 	return shot
 }
 
-// Cookies returns the cookies that this tab sends to the service, including those that scripts cannot see.
+// Cookies returns the cookies that the tab sends to the service, including cookies that scripts cannot read.
 func (tab *Tab) Cookies() []*network.Cookie {
 	tab.t.Helper()
 	cookies, err := chromedp.Call(tab.ctx, network.GetCookies,
@@ -231,7 +232,7 @@ func (tab *Tab) Cookies() []*network.Cookie {
 	return cookies.Cookies
 }
 
-// Download clicks a link to a file on a page and returns the content of the file.
+// Download clicks a link to a file on a page, and returns the content of the downloaded file.
 func (tab *Tab) Download(path, selector string) string {
 	tab.t.Helper()
 	dir := tab.t.TempDir()

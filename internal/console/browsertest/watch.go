@@ -12,22 +12,22 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// watch records forbidden actions of pages. The zero value is not usable.
+// watch records the forbidden actions of pages. Use newWatch to create a watch.
 type watch struct {
-	host string // the only host to which pages may send requests
+	host string // only host to which pages may send requests
 
 	mu        sync.Mutex
 	trouble   []string
 	requests  []string
 	documents map[network.RequestID]bool
-	statuses  map[string]int // statuses of documents, by address
+	statuses  map[string]int // HTTP statuses of documents, by address
 }
 
 func newWatch(host string) *watch {
 	return &watch{host: host, documents: map[network.RequestID]bool{}, statuses: map[string]int{}}
 }
 
-// see handles every event of the tab.
+// see handles an event of the browser.
 func (w *watch) see(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,9 +68,9 @@ func (w *watch) request(e *network.EventRequestWillBeSent) {
 	}
 }
 
-// entry handles a console entry that no script wrote. Chromium writes such an entry for each document with an error
-// status, which is normal for an error page. Another harmless entry is the missing icon of a picture that is opened
-// separately.
+// entry handles a log entry in the browser's console that Chromium itself has written. Chromium writes such an entry
+// for each document with an error status, which is normal for an error page. A missing icon of a chart in a document of
+// its own is harmless, too.
 func (w *watch) entry(e *log.Entry) {
 	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] ||
 		strings.HasSuffix(e.URL, "/favicon.ico")) {
@@ -88,7 +88,7 @@ func arguments(args []*runtime.RemoteObject) (text string) {
 	return text
 }
 
-// found returns the recorded actions and clears the record.
+// found returns the recorded actions, and removes them from the watch.
 func (w *watch) found() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
