@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads the payload of a frame. After the first fault, every read returns zero.
+// cursor reads the payload of a frame in an audit file. After the first fault, every read returns zero.
 type cursor struct {
 	rest []byte
 	err  error
@@ -28,7 +28,8 @@ func (c *cursor) byte() byte {
 	return b
 }
 
-// uvarint reads a variable-length number. uvarint accepts only the shortest form, because the writer uses no other.
+// uvarint reads a variable-length number. uvarint accepts only the shortest encoding of a number, because the writer
+// uses no other.
 func (c *cursor) uvarint() uint64 {
 	n, size := binary.Uvarint(c.rest)
 	switch {
@@ -48,10 +49,10 @@ func (c *cursor) varint() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// count reads a number of users, or another number that fits an int.
+// count reads a number of users, or any other number that fits an int.
 func (c *cursor) count() int { return int(c.below(1 << 40)) }
 
-// below reads a number and rejects numbers above most.
+// below reads a number and rejects a number above most.
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
@@ -61,7 +62,7 @@ func (c *cursor) below(most uint64) uint64 {
 	return n
 }
 
-// elements reads the number of elements that follow. Each element takes at least one byte.
+// elements reads the number of list elements that follow. Each element takes at least one byte.
 func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
 
 func (c *cursor) bytes(n uint64) []byte {
@@ -83,7 +84,7 @@ func (c *cursor) text() string {
 	return string(b)
 }
 
-// end returns the first fault of the payload. Unread bytes at the end are a fault too.
+// end returns the first fault of the payload. Unread bytes at the end also count as a fault.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Errorf("%d extra bytes after the end of the record", len(c.rest)))

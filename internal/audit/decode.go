@@ -38,7 +38,7 @@ func (r *Reader) record(c *cursor) *Record {
 	return x
 }
 
-// contents reads the part of a record that depends on its kind.
+// contents reads the fields of a record that depend on the record's kind.
 func (r *Reader) contents(c *cursor, x *Record) {
 	if x.Kind == Pace {
 		x.Permits = r.permits(c)

@@ -2,35 +2,37 @@ package audit
 
 import "fmt"
 
-// A dictionary has bounds, because the writer and the reader of a file keep it in memory.
+// These constants bound a dictionary, because the writer and the reader of an audit file keep it in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
-	maxWord      = 4 << 10 // longer texts are not kept
+	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A frame refers to a text by one of these numbers. For a text in the dictionary, it adds refFirst to the number of the
-// text.
+// A frame refers to a text by one of these numbers. For a text in the dictionary, the reference is refFirst plus the
+// number of the text.
 const (
-	refKept    = 0 // the text follows and is kept
-	refLiteral = 1 // the text follows and is not kept
+	refKept    = 0 // the text follows and enters the dictionary
+	refLiteral = 1 // the text follows and does not enter the dictionary
 	refFirst   = 2
 )
 
-// dictionary holds the texts that a file stores only once, in the order of their first frames. When the dictionary is
-// full, every frame repeats its later texts.
+// dictionary holds the texts that an audit file stores only once, in the order of their first frames. After the
+// dictionary is full, every frame with a new text contains the text itself.
 type dictionary struct {
 	words []string // the texts, for a reader
 	known map[string]uint64
 	bytes int
 }
 
-// room reports whether the dictionary has space for a text. The writer and the reader must get the same answer.
+// room reports whether the dictionary has space for another text. The writer and the reader of a file must get the same
+// result.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// append appends the reference to a text, and the text itself where no earlier frame holds it.
+// append appends the reference to a text. append also appends the text itself if no earlier frame has put it into the
+// dictionary.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)
@@ -49,7 +51,7 @@ func (d *dictionary) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// read returns the text of the reference at the cursor.
+// read returns the text whose reference is at the cursor.
 func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {

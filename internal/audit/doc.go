@@ -1,21 +1,21 @@
 // Package audit defines the record of every decision and the file format of these records. Package journal, below,
-// writes the records while the service decides. Package archive reads the records of all instances.
+// writes the records while the service decides. Package archive reads the records of all service instances.
 //
 //	call decided → journal: encode, buffer, flush each second, roll, upload   (never delays an answer)
 //	location     → archive: index → files → records in time order → user, message, export, verify, what-if
 //
 // # Records
 //
-// A Record is one call that recorded sends or could have recorded some: a filter call with record, a release, or a call
-// for permits. A call that changes a set has a record too. The record groups the users by outcome and reason (Group).
-// The groups are disjoint bitmaps, so a call for a million neighbouring users takes some 130 kB. The record names the
-// generation of the segments and the version of the configuration. The location stores each version's policy once. If
-// ids are not dense, the record holds images (capping.UserID) in ascending order: a call for a million users takes 5.7
-// MB.
+// A Record describes one call that recorded sends or could have recorded sends: a filter call with record, a release,
+// or a call for permits. A call that changes a set has a record too. The record groups the users by outcome and reason
+// (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes some 130 kB.
+// The record names the generation of the segments and the version of the configuration. The audit location stores the
+// policy of each version once. If ids are not dense, the record holds images (capping.UserID) in ascending order: the
+// record of a call for a million users takes 5.7 MB.
 //
-// A record holds the time when its call was passed to the store (At) and the time that the store took (Took). The
-// timestamp of each send lies within that span. An analysis of the records therefore knows the time of a send only to
-// within the length of a call. If that is not exact enough, the analysis decides in favour of the service.
+// A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
+// The timestamp of each send lies within this span. An analysis of the records therefore knows the time of a send only
+// to within the length of a call. If this precision is not sufficient, the analysis decides in favour of the service.
 //
 // # Location
 //
@@ -26,13 +26,13 @@
 //	open/<instance>/<n>.audit               in a directory: the file that is being written
 //	open/ids.json                           kind of ids and check of the key, unless the ids are dense
 //
-// Several instances write to one location. The day in a key is the day of a file's first record, in UTC. A writer
-// stores a file before its index entry, and removes the open file after both. A reader that lists open files before
-// the index therefore sees every record, and some records twice.
+// Several service instances write to one audit location. The day in an object key is the day of the file's first
+// record, in UTC. A writer stores a rolled file before its index entry, and removes the open file after both. A reader
+// that lists open files before the index therefore sees every record, and some records twice.
 //
 // # Files
 //
-// A file is the text "capaudit" followed by frames. Numbers are varints, and signed numbers are zigzag varints.
+// An audit file is the text "capaudit" followed by frames. Numbers are varints, and signed numbers are zigzag varints.
 // Checksums have a fixed size:
 //
 //	frame    kind (1 byte), length of the payload, checksum of both (2: the halves of their CRC-32C,
@@ -43,12 +43,12 @@
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
 //
-// A text is its length and its UTF-8 bytes. A record refers to a text by a number: 0 precedes a text that gets the
-// next number, 1 precedes a text that gets none, and 2 plus a number is an earlier text. Messages have their own
-// numbers, apart from all other names. The file dictionary.go bounds both. Users are a portable roaring bitmap, or a
-// list if they are few. A call for one user takes some 35 bytes. Files with other ids than dense have format 2 and hold
-// images as Rice-coded gaps, see images.go.
+// A stored text is its length and its UTF-8 bytes. A record refers to a text by a number: 0 precedes a text that gets
+// the next number, 1 precedes a text that gets no number, and 2 plus a number stands for an earlier text. Message ids
+// have a numbering of their own, apart from all other texts. The file dictionary.go bounds both numberings. Users are a
+// portable roaring bitmap, or a list if they are few. The record of a call for one user takes some 35 bytes. Files
+// whose ids are not dense have format 2 and hold images as Rice-coded gaps; see images.go.
 //
-// A file without an end frame is open, or its writer died while the file was open. If its last frame is incomplete,
-// the file is torn (TornError). A torn file is not damaged (DamageError).
+// A file without an end frame is still open, or its writer died. If the last frame of such a file is incomplete, the
+// file is torn (TornError). A torn file does not count as damaged (DamageError).
 package audit

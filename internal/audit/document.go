@@ -9,10 +9,10 @@ import (
 	"fmt"
 )
 
-// ErrDocument reports that a stored document differs from the document that was written.
+// ErrDocument reports that the bytes of a stored document differ from the bytes that were written.
 var ErrDocument = errors.New("document is damaged: its checksum does not match")
 
-// The last member of a sealed document is its checksum; these texts begin and end that member.
+// A sealed document ends with its checksum as the last JSON member; these texts begin and end the member.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"
@@ -27,7 +27,7 @@ func checkOf(raw []byte) string {
 }
 
 // Seal encodes a document, such as an Entry or an Erasure, as a JSON object whose last member is a checksum. The
-// document must have at least one member.
+// document must have at least one other member.
 func Seal(document any) ([]byte, error) {
 	body, err := json.Marshal(document)
 	if err != nil {
@@ -51,7 +51,7 @@ func Unseal(raw []byte, into any) error {
 // policySeal begins the first line of a stored policy, which holds the checksum.
 const policySeal = "# check: "
 
-// SealPolicy puts a comment line with a checksum in front of a policy's YAML.
+// SealPolicy returns the YAML of a policy after a comment line with its checksum.
 func SealPolicy(yaml []byte) []byte {
 	return append([]byte(policySeal+checkOf(yaml)+"\n"), yaml...)
 }

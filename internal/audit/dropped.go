@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Dropped records which files of an instance a compaction removed because of their age. The document lies below
-// OpenPrefix, because earlier versions expect only records files there and ignore other objects.
+// Dropped records which audit files of an instance a compaction removed because of their age. The document lies below
+// OpenPrefix, because earlier versions of capper expect only records files there and ignore other objects.
 type Dropped struct {
-	Instance string    `json:"instance"` // "" in the document that says since when compactions record removed files
+	Instance string    `json:"instance"` // "" in the document that records since when compactions note removed files
 	Through  uint64    `json:"through"`  // files with this number and lower ones were removed
 	At       time.Time `json:"at"`
 }
@@ -18,14 +18,14 @@ type Dropped struct {
 // DroppedPrefix begins the keys of all Dropped documents.
 const DroppedPrefix = OpenPrefix + "dropped/"
 
-// DroppedKey returns the key of an instance's Dropped document. Every location with Dropped documents also has a
+// DroppedKey returns the object key of an instance's Dropped document. Every location with Dropped documents also has a
 // document of the instance "".
 func DroppedKey(instance string) string {
 	instance = cmp.Or(instance, "begun")
 	return DroppedPrefix + instance + ".json"
 }
 
-// ParseDropped decodes the Dropped document of a key.
+// ParseDropped decodes the Dropped document that is stored under a key.
 func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 	if err := Unseal(raw, &d); err != nil {
 		return d, err
@@ -36,7 +36,7 @@ func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 	return d, nil
 }
 
-// IsDroppedKey reports whether the key may be that of a Dropped document.
+// IsDroppedKey reports whether an object key has the form of a Dropped document's key.
 func IsDroppedKey(key string) bool {
 	name, inside := strings.CutPrefix(key, DroppedPrefix)
 	instance, isJSON := strings.CutSuffix(name, ".json")

@@ -11,8 +11,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Encoder encodes the frames of one file, in the order of the file. Encoder is not safe for concurrent use. If an
-// appended frame does not reach the file, no reader can decode the later frames.
+// Encoder encodes the frames of one audit file, in the order of the file. An Encoder is not safe for concurrent use. If
+// an appended frame does not reach the file, no reader can decode the later frames.
 type Encoder struct {
 	header   Header
 	at       capping.Instant // time of the previous record
@@ -23,7 +23,8 @@ type Encoder struct {
 	payload  []byte
 }
 
-// NewEncoder begins a file and appends the file's first bytes to dst. The header must meet the bounds of the format.
+// NewEncoder begins an audit file and appends the file's first bytes to dst. The header must meet the bounds of the
+// format.
 func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	e := &Encoder{header: h, at: h.Begun, next: h.First}
 	p := appendUvarint(nil, uint64(h.IDs.format()))
@@ -42,8 +43,8 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 // ErrTooLarge reports that a record exceeds MaxFrame, or that a text in the record exceeds MaxText.
 var ErrTooLarge = errors.New("audit record is too large for one frame")
 
-// AppendRecord appends a record and returns its sequence number. Instance and sequence come from the file, and the
-// record's own are ignored. After an error nothing has been appended.
+// AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence in
+// the record, and uses those of the file. If AppendRecord returns an error, it has appended nothing.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
@@ -70,7 +71,7 @@ func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	return appendFrame(dst, frameGap, p)
 }
 
-// AppendEnd appends the end of the file. Nothing may be appended after the end.
+// AppendEnd appends the end frame of the file. The caller must append nothing after the end frame.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
@@ -103,7 +104,7 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli()))
 }
 
-// SizeBound returns an estimate of the record's size in a file, in bytes. The record is never larger.
+// SizeBound returns an upper bound for the size of the record in a file, in bytes.
 func (r *Record) SizeBound() int64 {
 	texts := len(r.Audience) + len(r.Message.ID) + len(r.Client) + len(r.Key) + len(r.Generation) + len(r.Config)
 	if r.Change != nil {
@@ -121,7 +122,8 @@ func (r *Record) SizeBound() int64 {
 	return size
 }
 
-// check returns an error if the record cannot be stored in a file. wide says whether the file holds images.
+// check returns an error if the record cannot be stored in a file. wide is true if the file holds images instead of
+// dense ids.
 func check(r *Record, wide bool) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
 	if r.Change != nil {
@@ -216,12 +218,13 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	return appendUsers(p, g.Users)
 }
 
-// fewUsers is the most users that a record stores as a list. For so few users a list is smaller than a bitmap.
+// fewUsers is the maximum number of users that a record stores as a list. For so few users, a list is smaller than a
+// bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users. For a bitmap it writes twice the bitmap's size, then the bitmap. For a few users
-// it writes twice their number plus 1. Then it writes, for each user, the number of ids between the previous user and
-// this user.
+// appendUsers appends a set of users. For a bitmap, appendUsers writes twice the size of the bitmap, followed by the
+// bitmap. For a list of a few users, appendUsers writes twice the number of users plus 1. Each user in the list is
+// stored as the number of ids between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

@@ -9,16 +9,16 @@ import (
 	"capper/internal/capping"
 )
 
-// These are the versions of the file format. Writers and readers know no others.
+// These are the versions of the audit file format. Writers and readers support no others.
 const (
 	Format       = 1 // for dense ids
 	FormatImages = 2 // for other ids: users are images, and the header names kind and check
 )
 
-// magic is the first bytes of every file.
+// magic is the text with which every audit file begins.
 const magic = "capaudit"
 
-// These numbers are the kinds of frames. Files store them.
+// These numbers are the kinds of frames, as audit files store them.
 const (
 	frameHeader byte = 1
 	frameRecord byte = 2
@@ -26,16 +26,16 @@ const (
 	frameEnd    byte = 4
 )
 
-// A reader rejects files that exceed these bounds.
+// A reader rejects audit files that exceed these bounds.
 const (
-	// MaxFrame is the most bytes in a frame's payload. A call with ten million users, scattered over all ids, takes
-	// less.
+	// MaxFrame is the maximum size of a frame's payload in bytes. A call with ten million users, scattered over all
+	// ids, takes less.
 	MaxFrame = 64 << 20
-	// MaxText is the most bytes in one text of a record, such as an expression.
+	// MaxText is the maximum size of one text in a record, such as an expression, in bytes.
 	MaxText = 1 << 20
 )
 
-// Header is the first part of a file: the writer and the settings of all its records.
+// Header is the first frame of an audit file: the writer of the file, and settings that all of its records share.
 type Header struct {
 	Instance string // the instance that writes the file
 	Number   uint64 // number of the file within the instance, from 1
@@ -45,13 +45,13 @@ type Header struct {
 	IDs      IDs           // ids of the users in all records
 }
 
-// Gap is a run of records that were lost.
+// Gap is a run of records that an instance lost.
 type Gap struct {
 	Lost     uint64          // number of lost records
 	From, To capping.Instant // first and last instant of their calls
 }
 
-// End is the last frame of a closed file. A file without an End is still open, or its writer died.
+// End is the last frame of a closed audit file. A file without an End is still open, or its writer died.
 type End struct {
 	Records uint64 // records in the file
 	Last    uint64 // last sequence number, including lost records; Header.First - 1 for a file without records
@@ -61,14 +61,14 @@ type End struct {
 	Closed    capping.Instant // time of the closing, if Recovered; missing calls ended earlier
 }
 
-// Frame is one part of a file after the header. Exactly one of its fields is not nil.
+// Frame is one frame of an audit file after the header. Exactly one of its fields is not nil.
 type Frame struct {
 	Record *Record
 	Gap    *Gap
 	End    *End
 }
 
-// DamageError reports that the bytes of a file differ from those that were written.
+// DamageError reports that the bytes of an audit file differ from the bytes that were written.
 type DamageError struct {
 	Offset int64 // position of the faulty frame, in bytes
 	Err    error
@@ -77,13 +77,13 @@ type DamageError struct {
 func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %v", e.Offset, e.Err) }
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// TornError reports that a file ends inside a frame: its writer was killed or is still writing. All bytes before
-// Offset are intact.
+// TornError reports that an audit file ends inside a frame, because its writer was killed or is still writing. All
+// bytes before Offset are intact.
 type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }
 
-// These errors are the faults of single frames.
+// These errors are faults of single frames.
 var (
 	errChecksum  = errors.New("checksum mismatch")
 	errTruncated = errors.New("truncated")
@@ -92,8 +92,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of a frame's kind and length. A reader then does not take a damaged length for a file
-// that ends early.
+// shortSum returns a checksum of a frame's kind and length. The checksum prevents that a reader mistakes a damaged
+// length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

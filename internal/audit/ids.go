@@ -11,13 +11,13 @@ import (
 	"capper/internal/ids"
 )
 
-// IDs names the ids of the users in a file. The zero value stands for dense ids.
+// IDs describes the kind and key of the user ids in an audit file. The zero value stands for dense ids.
 type IDs struct {
 	Kind  ids.Kind
 	Check string // the check of kind and key, see ids.Scheme.Check; "" for dense ids
 }
 
-// IDsOf returns the IDs of a scheme. A nil scheme stands for dense ids.
+// IDsOf returns the IDs that describe a scheme. A nil scheme stands for dense ids.
 func IDsOf(scheme *ids.Scheme) IDs {
 	if scheme == nil || scheme.Kind() == ids.Dense {
 		return IDs{}
@@ -28,7 +28,7 @@ func IDsOf(scheme *ids.Scheme) IDs {
 // Dense reports whether the ids are dense.
 func (i IDs) Dense() bool { return i.Kind == ids.Dense }
 
-// String returns the kind, with the check if there is one.
+// String returns the kind of the ids, followed by the check if the ids are not dense.
 func (i IDs) String() string {
 	if i.Dense() {
 		return i.Kind.String()
@@ -36,7 +36,7 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s with the check %s", i.Kind, i.Check)
 }
 
-// format returns the version of the file format that holds the ids.
+// format returns the version of the file format that supports the ids.
 func (i IDs) format() int {
 	if i.Dense() {
 		return Format
@@ -44,7 +44,7 @@ func (i IDs) format() int {
 	return FormatImages
 }
 
-// OtherIDsError reports audit records whose ids differ from those of the reader or the writer.
+// OtherIDsError reports audit records whose ids have another kind or key than the ids of the reader or the writer.
 type OtherIDsError struct{ Have, Want IDs }
 
 func (e *OtherIDsError) Error() string {
@@ -61,7 +61,7 @@ func (i IDs) Same(want IDs) error {
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// parseIDs returns the IDs for the name of a kind and a check. The kind must not be dense.
+// parseIDs returns the IDs for the name of a kind and a check of the key. The kind must not be dense.
 func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
 	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {
@@ -70,8 +70,9 @@ func parseIDs(kind, check string) (IDs, error) {
 	return IDs{Kind: k, Check: check}, nil
 }
 
-// IDsKey is the key of the document that names the ids of a location. Locations of dense ids do not have it. The
-// document lies below OpenPrefix, because earlier versions ignore other objects than records files there.
+// IDsKey is the key of the document with the kind and check of a location's ids. Locations of dense ids do not have
+// this document. The document lies below OpenPrefix, because earlier versions of capper ignore objects there that are
+// not records files.
 const IDsKey = OpenPrefix + "ids.json"
 
 // idsDocument is the JSON form of IDs.
@@ -80,10 +81,10 @@ type idsDocument struct {
 	Check string `json:"check_of_key"`
 }
 
-// Seal encodes the document that names the ids of a location.
+// Seal encodes the document with the kind and check of a location's ids.
 func (i IDs) Seal() ([]byte, error) { return Seal(idsDocument{i.Kind.String(), i.Check}) }
 
-// UnsealIDs decodes the document that names the ids of a location.
+// UnsealIDs decodes the document with the kind and check of a location's ids.
 func UnsealIDs(raw []byte) (IDs, error) {
 	var d idsDocument
 	if err := Unseal(raw, &d); err != nil {
@@ -92,7 +93,7 @@ func UnsealIDs(raw []byte) (IDs, error) {
 	return parseIDs(d.Kind, d.Check)
 }
 
-// Count returns the number of users.
+// Count returns the number of users in the group.
 func (g *Group) Count() int {
 	if g.Users != nil {
 		return int(g.Users.Cardinality())
@@ -109,7 +110,7 @@ func (g *Group) Has(user capping.UserID) bool {
 	return found
 }
 
-// All yields the users in ascending order.
+// All yields the users of the group in ascending order.
 func (g *Group) All() iter.Seq[capping.UserID] {
 	if g.Users == nil {
 		return slices.Values(g.Images)
@@ -123,7 +124,7 @@ func (g *Group) All() iter.Seq[capping.UserID] {
 	}
 }
 
-// AppendUsers appends the users in ascending order to dst.
+// AppendUsers appends the users of the group in ascending order to dst.
 func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
 	dst = slices.Grow(dst, g.Count())
 	for user := range g.All() {
@@ -132,7 +133,7 @@ func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
 	return dst
 }
 
-// NewErasure returns an erasure of users with these ids.
+// NewErasure returns an erasure of the given users, whose ids are described by i.
 func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	e := Erasure{Users: users, At: at}
 	if !i.Dense() {
@@ -141,7 +142,7 @@ func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	return e
 }
 
-// IDs returns the ids of the erased users.
+// IDs returns the kind and key of the erased users' ids.
 func (e *Erasure) IDs() (IDs, error) {
 	if e.Kind == "" && e.Check == "" {
 		return IDs{}, nil

@@ -17,11 +17,12 @@ import (
 // lowBits returns the number of low bits of a gap between n images.
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 
-// imagesBound returns the most bytes that n images take.
+// imagesBound returns the maximum number of bytes that n images take.
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
-// appendImages appends a set of images in strictly ascending order: first their number, then the gaps as bits. The
-// first bit is the lowest bit of the first byte. A gap is the number of values between an image and the previous one.
+// appendImages appends a set of images, which must be in strictly ascending order. appendImages writes the number of
+// images first, then the gaps as bits. The first bit is the lowest bit of the first byte. A gap is the number of values
+// between an image and the previous image.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -47,7 +48,7 @@ type bitWriter struct {
 	n    uint   // number of these bits, below 64
 }
 
-// put appends the lowest n bits of v, whose other bits are 0. n is at most 64.
+// put appends the lowest n bits of v; all other bits of v must be 0. n is at most 64.
 func (w *bitWriter) put(v uint64, n uint) {
 	w.last |= v << w.n
 	if w.n += n; w.n >= 64 {
@@ -57,7 +58,7 @@ func (w *bitWriter) put(v uint64, n uint) {
 	}
 }
 
-// end appends the last bits, filled up with zeros to whole bytes, and returns all bytes.
+// end appends the remaining bits, filled up with zeros to whole bytes, and returns all bytes.
 func (w *bitWriter) end() []byte {
 	for n := uint(0); n < w.n; n += 8 {
 		w.out = append(w.out, byte(w.last>>n))
@@ -65,10 +66,10 @@ func (w *bitWriter) end() []byte {
 	return w.out
 }
 
-// errImages reports images beyond 64 bits.
+// errImages reports images that exceed 64 bits.
 var errImages = errors.New("images exceed 64 bits")
 
-// images reads a set of images.
+// images reads a set of images that appendImages wrote.
 func (c *cursor) images() []capping.UserID {
 	// Each image takes more than one bit. A number that is too large for the payload is therefore rejected before
 	// memory is allocated.
@@ -112,14 +113,14 @@ func (c *cursor) images() []capping.UserID {
 	return images
 }
 
-// bitReader reads the bits that a bitWriter wrote. Every bit after the input is read as 1, so that every run of zeros
-// ends. end then returns the error.
+// bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
+// so that every run of zeros ends. The method end then returns the error.
 type bitReader struct {
 	in []byte
 	at int // position in bits
 }
 
-// window returns at least 56 bits from the current position on.
+// window returns at least 56 bits, beginning at the current position.
 func (r *bitReader) window() uint64 {
 	at := r.at >> 3
 	if at+8 <= len(r.in) {
@@ -159,8 +160,8 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns the number of bytes that were read, and an error if the input ended earlier or if the bits after the
-// last one are not 0.
+// end returns the number of bytes that were read. end returns an error if the input was too short, or if the unused
+// bits of the last byte are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8
 	if used > len(r.in) {

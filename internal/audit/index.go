@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Entry is the index entry of a rolled file. A reader decides by this JSON document whether it needs the file.
+// Entry is the index entry of a rolled audit file. A reader decides by this JSON document whether it must read the
+// file.
 type Entry struct {
 	Format   int    `json:"format"`
 	Instance string `json:"instance"`
@@ -36,10 +37,10 @@ type Entry struct {
 	ManyMessages bool     `json:"many_messages,omitempty"`
 }
 
-// MaxMessages is the most messages of a file that its index entry lists.
+// MaxMessages is the maximum number of messages that the index entry of a file lists.
 const MaxMessages = 4096
 
-// String returns the name of the kind.
+// String returns the name of the kind of call.
 func (k Kind) String() string {
 	switch k {
 	case Filter:
@@ -54,7 +55,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a set of erased users. Readers hide all records of these users from before At.
+// Erasure is a set of erased users. Readers hide all records of these users that are older than At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense
@@ -63,7 +64,7 @@ type Erasure struct {
 	Check string           `json:"ids_check,omitempty"`
 }
 
-// These prefixes begin the keys of an audit location, one for each type of object.
+// These prefixes begin the object keys of an audit location, one prefix for each type of object.
 const (
 	RecordsPrefix  = "records/"
 	IndexPrefix    = "index/"
@@ -78,26 +79,26 @@ const LockName = "lock"
 // FileExtension ends the names of files that hold audit records.
 const FileExtension = ".audit"
 
-// Day returns the UTC date of an instant, in the form that keys contain.
+// Day returns the UTC date of an instant, in the form that object keys contain.
 func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// RecordsKey returns the key of a records file by the day of its first record and its SHA-256.
+// RecordsKey returns the object key of a records file, from the day of its first record and its SHA-256.
 func RecordsKey(day, sha256 string) string { return RecordsPrefix + day + "/" + sha256 + FileExtension }
 
-// IndexKey returns the key of the index entry for an instance's n-th file.
+// IndexKey returns the object key of the index entry for an instance's n-th file.
 func IndexKey(day, instance string, n uint64) string {
 	return fmt.Sprintf("%s%s/%s-%d.json", IndexPrefix, day, instance, n)
 }
 
-// PolicyKey returns the key of the policy that belongs to a configuration version.
+// PolicyKey returns the object key of the policy of a configuration version.
 func PolicyKey(version string) string { return PoliciesPrefix + version + ".yaml" }
 
-// ErasedKey returns the key of an instance's n-th erasure.
+// ErasedKey returns the object key of an instance's n-th erasure.
 func ErasedKey(instance string, n uint64) string {
 	return fmt.Sprintf("%s%s-%d.json", ErasedPrefix, instance, n)
 }
 
-// ParseErasedKey returns the instance and the number of the erasure that the key names.
+// ParseErasedKey returns the instance and the number of the erasure in an object key.
 func ParseErasedKey(key string) (instance string, n uint64, ok bool) {
 	name, _ := strings.CutSuffix(strings.TrimPrefix(key, ErasedPrefix), ".json")
 	instance, number, _ := strings.Cut(name, "-")
@@ -107,5 +108,5 @@ func ParseErasedKey(key string) (instance string, n uint64, ok bool) {
 
 var instanceRule = regexp.MustCompile(`^[0-9a-f]{8,32}$`)
 
-// IsInstance reports whether the text is a valid instance name.
+// IsInstance reports whether a text has the form of an instance name.
 func IsInstance(text string) bool { return instanceRule.MatchString(text) }

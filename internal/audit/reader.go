@@ -12,9 +12,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads an audit file from beginning to end. Reader checks every frame's checksum and every number, text and
-// bitmap. Reader rejects sequences with holes that no Gap explains. Memory holds one frame and the dictionaries. A
-// Reader is not safe for concurrent use.
+// Reader reads an audit file from beginning to end. A Reader checks every frame's checksum and every number, text and
+// bitmap. A Reader rejects a hole in the sequence numbers that no Gap explains. A Reader keeps one frame and the
+// dictionaries in memory. A Reader is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
 	offset int64 // end of the last whole frame, in bytes
@@ -29,7 +29,7 @@ type Reader struct {
 	messages dictionary
 }
 
-// NewReader reads the header of a file. NewReader returns a *TornError if the file ends inside the header, a
+// NewReader reads the header of an audit file. NewReader returns a *TornError if the file ends inside the header, a
 // *DamageError if the header is invalid, or the error of in.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
@@ -58,18 +58,18 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Header returns the header of the file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position of the next frame, in bytes. All earlier frames are intact.
+// Offset returns the position of the next frame, in bytes. All frames before this position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the reader has reached the end frame: the file was closed and is intact.
+// Ended reports whether the reader has reached the end frame, so that the file was closed and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
 // So returns the end frame that would close the file at the current position.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // Next returns the next frame after the header. Next returns io.EOF if the file ends between two frames (see Ended),
-// a *TornError if it ends inside a frame, a *DamageError, or the error of the underlying reader. After an error every
-// call returns the same error. The caller owns the record's memory.
+// and a *TornError if the file ends inside a frame. Other errors are a *DamageError, or the error of the underlying
+// reader. After an error, every call of Next returns the same error. The caller owns the memory of the record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed
@@ -106,7 +106,8 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut returns the error for a file that ends too early. part holds the bytes that were read before the end.
+// cut returns the error for a file that ends too early. The argument part holds the bytes that were read before the
+// end.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -138,10 +139,10 @@ func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	return head[0], payload, int64(len(head) + len(body)), nil
 }
 
-// headBytes is the most bytes in front of a payload: kind, length and their checksum.
+// headBytes is the maximum number of bytes before the payload of a frame: kind, length and their checksum.
 const headBytes = 1 + 4 + 2
 
-// head reads the kind and the length in front of a payload.
+// head reads the kind and the length before the payload of a frame.
 func (r *Reader) head() (head []byte, length uint64, err error) {
 	seen, err := r.in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -162,7 +163,8 @@ func (r *Reader) head() (head []byte, length uint64, err error) {
 	return head, length, err
 }
 
-// noHead returns the error for a position at which no frame begins. After a power failure a file may end with zeros.
+// noHead returns the error for a position at which no frame begins. If only zeros follow, the error is a *TornError,
+// because a file may end with zeros after a power failure.
 func (r *Reader) noHead() error {
 	for {
 		b, err := r.in.ReadByte()
@@ -178,7 +180,8 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads size bytes. readBody allocates memory only for bytes that arrive, because the size may be damaged.
+// readBody reads a given number of bytes. readBody allocates memory only for bytes that arrive, because the size may be
+// damaged.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

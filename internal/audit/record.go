@@ -9,13 +9,13 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is one call to the service together with its decisions, or with the changes that it made to a set.
+// Record describes one call to the service with its decisions, or with the changes that the call made to a set.
 type Record struct {
 	Kind     Kind
-	Instance string // id of the writer: 8 to 32 hex digits, one for each life of a spool directory
-	Sequence uint64 // the n-th record of the instance, from 1; one that is missing was lost
-	// At is the time when the call was passed to the store. Took is its duration in whole milliseconds. The
-	// timestamps of recorded sends lie within it.
+	Instance string // name of the writing instance: 8 to 32 hex digits, one for each life of a spool directory
+	Sequence uint64 // number of the record within the instance, from 1; a missing number means a lost record
+	// At is the time when the service passed the call to the store. Took is the duration of the store call in whole
+	// milliseconds. The timestamps of recorded sends lie within this time.
 	At   capping.Instant
 	Took time.Duration
 
@@ -41,10 +41,10 @@ type Record struct {
 	Change  *SetChange // for a change to a set, else nil
 }
 
-// Kind says which type of call a record describes.
+// Kind is the type of call that a record describes.
 type Kind uint8
 
-// These numbers are the kinds of calls. Files store them.
+// These numbers are the kinds of calls, as audit files store them.
 const (
 	Filter  Kind = 1
 	Release Kind = 2
@@ -52,10 +52,10 @@ const (
 	Change  Kind = 4 // changes of users' membership in a set
 )
 
-// Outcome says what the service decided or did for the users of a group.
+// Outcome is the decision or the action of the service for the users of a group.
 type Outcome uint8
 
-// These numbers are the outcomes. Files store them.
+// These numbers are the outcomes, as audit files store them.
 const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed, recorded by an earlier one
@@ -99,21 +99,22 @@ func (o Outcome) String() string {
 type Group struct {
 	Outcome Outcome
 	By      capping.Reason // reason, for Denied
-	// Limit names the reason for a denial in the API's words: a limit's name, suppressed, holdout or quiet. It is
+	// Limit names the reason for a denial in the API's words: the name of a limit, suppressed, holdout or quiet. It is
 	// empty for other outcomes.
 	Limit string
 	Set   string // for BySuppression: the set
-	// Users holds users with dense ids. Images holds users whose ids are not dense, in strictly ascending order. One of
-	// both is nil.
+	// Users holds users with dense ids. Images holds users whose ids are not dense, in strictly ascending order. Either
+	// Users or Images is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
-	// encoded holds the users in their stored form. It replaces Users and Images; see SetSorted.
+	// encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
 	encoded []byte
 	wide    bool // set if encoded holds images
 }
 
 // SetSorted sets the users of a group that will only be encoded, without a Bitmap. The ids must be in strictly
-// ascending order. The group uses the memory of buffer until it is encoded; SetSorted returns the extended buffer.
+// ascending order. The group uses the memory of buffer until the group is encoded; SetSorted returns the extended
+// buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)
@@ -121,7 +122,7 @@ func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	return buffer
 }
 
-// SetSortedImages does for images what SetSorted does for dense ids.
+// SetSortedImages works like SetSorted, for images instead of dense ids.
 func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendImages(buffer, images)
@@ -129,7 +130,7 @@ func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	return buffer
 }
 
-// check returns an error if the group is invalid. wide says whether its users must be images.
+// check returns an error if the group is invalid. wide is true if the users of the group must be images.
 func (g *Group) check(wide bool) error {
 	denied := g.Outcome == Denied
 	switch {
@@ -149,13 +150,13 @@ func (g *Group) check(wide bool) error {
 	return nil
 }
 
-// Count is a number of users under a name.
+// Count is a name with a number of users.
 type Count struct {
 	Name  string
 	Users int
 }
 
-// SegmentCount is the number of users of a segment in a filter call.
+// SegmentCount has the numbers of users of one segment in a filter call, by outcome.
 type SegmentCount struct {
 	Name        string // "" for users in none
 	Requested   int
@@ -164,14 +165,14 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// SetChange is a call that changed the membership of users in a set. The groups of the record hold the users.
+// SetChange describes a call that changed the membership of users in a set. The groups of the record hold the users.
 type SetChange struct {
 	Set       string
 	At        capping.Instant // the instant from which the changes count
 	RequestID string          // of the call
 }
 
-// Permits is the request and the answer of a call for send permits.
+// Permits describes a call for send permits with its request and its response.
 type Permits struct {
 	Pacers  []string
 	Asked   int

@@ -2,20 +2,21 @@ package audit
 
 import "slices"
 
-// Sequences finds lost records by the sequences of those that were read. Records may come in any order, because an
-// audit is read in the order of time, and concurrent calls may end in another order. The zero value has read none.
+// Sequences finds lost records by the sequence numbers of the records that were read. Records may come in any order,
+// because an audit is read in the order of time, and concurrent calls may end in another order. The zero value has read
+// no record.
 type Sequences struct{ instances map[string]*sequences }
 
-// sequences holds the sequence numbers that were read from an instance.
+// sequences holds the sequence numbers of the records that were read from one instance.
 type sequences struct {
 	first, last uint64
 	missing     []span // between first and last, in order
 }
 
-// span is a range of sequences that includes both ends.
+// span is a range of sequence numbers that includes both ends.
 type span struct{ from, to uint64 }
 
-// Add notes that a record was read.
+// Add notes that a record with the given sequence number was read.
 func (s *Sequences) Add(instance string, sequence uint64) {
 	if s.instances == nil {
 		s.instances = map[string]*sequences{}
@@ -27,7 +28,8 @@ func (s *Sequences) Add(instance string, sequence uint64) {
 	}
 }
 
-// Gaps returns the number of places at which records of an instance are missing, between its first and its last record.
+// Gaps returns the number of places at which records of an instance are missing, between the first and the last record
+// of the instance.
 func (s *Sequences) Gaps() (n int64) {
 	for _, q := range s.instances {
 		n += int64(len(q.missing))
@@ -52,7 +54,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// found removes a sequence from the missing ones.
+// found removes a sequence number from the missing ones.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Summary collects the contents of a file's index entry, frame by frame.
+// Summary collects the contents of an audit file's index entry, frame by frame.
 type Summary struct {
 	header   Header
 	records  uint64
@@ -62,8 +62,8 @@ func (s *Summary) record(r *Record) {
 	}
 }
 
-// Entry returns the index entry of the file with the bytes raw. The day of the first record determines the entry's
-// key. For a file without records, the first and last instant are the time when the file was begun.
+// Entry returns the index entry of the file, whose bytes are raw. The day of the first record determines the object key
+// in the entry. For a file without records, the first and last instant are the time when the file was begun.
 func (s *Summary) Entry(raw []byte) Entry {
 	sum := sha256.Sum256(raw)
 	first, last := s.first, s.Last()
@@ -87,10 +87,10 @@ func (s *Summary) Entry(raw []byte) Entry {
 	return e
 }
 
-// IDs returns the ids of the file.
+// IDs returns the kind and key of the ids in the file.
 func (s *Summary) IDs() IDs { return s.header.IDs }
 
-// Last returns the end of the latest call so far. For a file without records it returns the time when the file was
+// Last returns the end of the latest call so far. For a file without records, Last returns the time when the file was
 // begun.
 func (s *Summary) Last() capping.Instant {
 	if s.records == 0 {
@@ -99,8 +99,8 @@ func (s *Summary) Last() capping.Instant {
 	return s.last
 }
 
-// Day returns the day in the file's keys: the day of its first record.
+// Day returns the day in the object keys of the file, which is the day of its first record.
 func (s *Summary) Day() string { return Day(s.begun.Time()) }
 
-// IndexKey returns the key of the file's index entry.
+// IndexKey returns the object key of the file's index entry.
 func (s *Summary) IndexKey() string { return IndexKey(s.Day(), s.header.Instance, s.header.Number) }

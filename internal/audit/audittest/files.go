@@ -34,7 +34,7 @@ func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	return w.put(t, frames, audit.End{})
 }
 
-// Die writes a file whose writer died. Another process has closed the file.
+// Die writes a file whose writer died, and which another process has closed.
 func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})

@@ -13,7 +13,7 @@ import (
 // scheme converts the dense ids of a test to images and back.
 var scheme = ids.New(ids.Uint64, ids.Key{1})
 
-// IDs returns the ids of all images.
+// IDs describes the ids whose images the functions of this file return.
 func IDs() audit.IDs { return audit.IDsOf(scheme) }
 
 // Image returns the image of a dense id.
@@ -39,7 +39,7 @@ func Images(users *bitmap.Bitmap) (images []capping.UserID) {
 	return images
 }
 
-// OfImages returns the record with images in place of dense ids.
+// OfImages returns a copy of a record with images in place of dense ids.
 func OfImages(r *audit.Record) *audit.Record {
 	wide := *r
 	wide.Groups = slices.Clone(r.Groups)
@@ -50,7 +50,7 @@ func OfImages(r *audit.Record) *audit.Record {
 	return &wide
 }
 
-// FramesOfImages returns the frames with images in place of dense ids.
+// FramesOfImages returns copies of the frames with images in place of dense ids.
 func FramesOfImages(frames []audit.Frame) []audit.Frame {
 	frames = slices.Clone(frames)
 	for i := range frames {

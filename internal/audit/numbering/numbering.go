@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Numbers gives the users of an audit numbers from 0 on, in the order in which it meets the users. Callers index data
+// Numbers assigns numbers from 0 to the users of an audit, in the order in which it meets the users. Callers index data
 // about users by these numbers, because images are spread over 64 bits. A nil *Numbers stands for dense ids, whose
 // numbers are the ids. A Numbers is not safe for concurrent use.
 type Numbers struct {
@@ -29,7 +29,7 @@ func New() *Numbers {
 	return &Numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
 }
 
-// slot returns the slot that holds the number of an image, or the free slot for a new number.
+// slot returns the hash table slot with the number of an image, or the free slot for a new number.
 func (n *Numbers) slot(image capping.UserID) *uint32 {
 	at := (uint64(image) ^ n.seed) * 0x9e3779b97f4a7c15 >> n.shift
 	for n.slots[at] != 0 && n.images[n.slots[at]-1] != image {
@@ -38,7 +38,7 @@ func (n *Numbers) slot(image capping.UserID) *uint32 {
 	return &n.slots[at]
 }
 
-// add returns the number of an image. An image without a number gets a new one.
+// add returns the number of an image, and assigns a new number to an image without one.
 func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
@@ -62,10 +62,10 @@ func (n *Numbers) grow() {
 	}
 }
 
-// Len returns how many users have a number.
+// Len returns the number of users that have a number.
 func (n *Numbers) Len() int { return len(n.images) }
 
-// Bytes returns the memory of the numbers in bytes.
+// Bytes returns the size of the Numbers in memory, in bytes.
 func (n *Numbers) Bytes() int64 {
 	if n == nil {
 		return 0
@@ -73,7 +73,7 @@ func (n *Numbers) Bytes() int64 {
 	return int64(8*cap(n.images) + 4*len(n.slots) + 4*cap(n.found))
 }
 
-// Record returns the record with the numbers of its users as their ids.
+// Record returns a copy of the record in which the numbers of the users replace their images.
 func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	with := *r
 	with.Groups = slices.Clone(r.Groups)
@@ -93,8 +93,8 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// Of returns the numbers of users whom an earlier record named. It stores the numbers in the buffer. For dense ids
-// these are the users.
+// Of returns the numbers of users whom an earlier record contained. Of stores the numbers in the buffer. For dense ids,
+// the numbers are the users themselves.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users
@@ -107,7 +107,7 @@ func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping
 	return list
 }
 
-// Users returns the users with the numbers, as Of does.
+// Users returns the users with the given numbers. Users stores the users in the buffer.
 func (n *Numbers) Users(buffer *[]capping.UserID, numbers []capping.UserID) []capping.UserID {
 	if n == nil {
 		return numbers
