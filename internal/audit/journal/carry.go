@@ -15,15 +15,15 @@ import (
 	"capper/internal/capping"
 )
 
-// carrier uploads the files of its own journal and the files that dead instances left behind.
+// carrier uploads the audit files of its own journal, and the audit files of instances that have died.
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
-	own   []string         // names of the complete files in the journal's room
+	own   []string         // names of the complete files in the journal's spool directory
 	sizes map[string]int64 // sizes of these files
 	dead  []*room
-	files int       // number of complete files in all rooms
-	seen  time.Time // time of the last search for rooms
+	files int       // number of complete files in all spool directories
+	seen  time.Time // time of the last search for spool directories
 }
 
 // These constants bound the uploads of audit files and the retries of uploads.
@@ -33,7 +33,7 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// add adds a complete file of the journal's room to the queue for upload.
+// add adds a complete file of the journal's own spool directory to the upload queue.
 func (c *carrier) add(name string, size int64) {
 	c.mu.Lock()
 	if c.sizes == nil {
@@ -63,7 +63,7 @@ func (c *carrier) loop(ctx context.Context) {
 			return
 		}
 		c.state.delivered(err)
-		wait := c.Roll // the interval for the search for rooms of dead instances
+		wait := c.Roll // the interval between searches for spool directories of dead instances
 		if pause = min(max(2*pause, firstPause), longestPause); err == nil {
 			pause = 0
 		} else {
@@ -79,7 +79,7 @@ func (c *carrier) loop(ctx context.Context) {
 	}
 }
 
-// deliver uploads all waiting files. A fault in one file does not stop the uploads of the others.
+// deliver uploads all waiting files. A fault in one file does not stop the uploads of other files.
 func (c *carrier) deliver(ctx context.Context) error {
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -106,14 +106,14 @@ func (c *carrier) ownFiles() []string {
 	return slices.Clone(c.own)
 }
 
-// findDead takes over the rooms of instances that have died.
+// findDead takes over the spool directories of instances that have died.
 func (c *carrier) findDead() {
 	now := c.Clock()
 	if now.Sub(c.seen) < c.Roll && !c.seen.IsZero() {
 		return
 	}
 	c.seen = now
-	entries, _ := os.ReadDir(c.home) // a missing directory has no rooms
+	entries, _ := os.ReadDir(c.home) // without the directory there are no spools
 	for _, e := range entries {
 		r := &room{dir: filepath.Join(c.home, e.Name()), instance: e.Name()}
 		if !e.IsDir() || !audit.IsInstance(e.Name()) || e.Name() == c.instance || c.has(r) {
@@ -129,7 +129,8 @@ func (c *carrier) findDead() {
 	}
 }
 
-// adopt adds a room to the rooms whose files are uploaded. The caller holds the room's lock.
+// adopt adds a room (spool directory) to the rooms whose files the carrier uploads. The caller holds the lock of the
+// room.
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)
 	for _, name := range names {
@@ -160,15 +161,15 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// leave unlocks the rooms of other instances, so that the next start can take them over.
+// leave unlocks the spool directories of other instances, so that the next start can take them over.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
 	}
 }
 
-// deliverRoom uploads the files of a room: first policies, then the records that name them. If an instance still writes
-// to the room, own returns the complete files.
+// deliverRoom uploads the files of a room (spool directory): policies first, then the records that refer to them. If an
+// instance still writes to the room, the function own returns the names of the complete files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -211,8 +212,8 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// checkErasure returns an error if the ids of an erasure differ from the ids of the journal. This happens if another
-// service used the same directory.
+// checkErasure returns an error if the ids of an erasure differ from the ids of the journal. Such an erasure exists if
+// another service used the same directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -232,7 +233,8 @@ func (c *carrier) checkErasure(path string) error {
 	return nil
 }
 
-// move stores a document of the room under its key and removes the document from the room.
+// move stores a document of a spool directory under an object key at the audit location, and removes the document from
+// the spool directory.
 func (c *carrier) move(ctx context.Context, r *room, name, key string) error {
 	body, err := os.ReadFile(r.path(name))
 	if err != nil {
@@ -253,7 +255,8 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 	return nil
 }
 
-// deliverFile stores a file and then its index entry at the location, and removes the file from the room.
+// deliverFile stores an audit file and then its index entry at the audit location, and removes the file from the spool
+// directory.
 func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	file, err := os.ReadFile(r.path(name))
 	if errors.Is(err, fs.ErrNotExist) { // another process removed the file; the other files must not wait for it
@@ -267,7 +270,7 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	size := int64(len(file))
 	closed, summary, fault := finish(file, capping.InstantOf(c.Clock()))
 	if summary != nil {
-		if err := summary.IDs().Same(c.IDs); err != nil { // of another service that had the same directory
+		if err := summary.IDs().Same(c.IDs); err != nil { // another service used the same directory
 			return fmt.Errorf("audit file %s: %w", r.path(name), err)
 		}
 	}
@@ -294,7 +297,7 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	return nil
 }
 
-// publish stores a closed file and then its index entry at the location.
+// publish stores a closed audit file and then its index entry at the audit location.
 func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Summary) error {
 	entry := summary.Entry(closed)
 	index, err := audit.Seal(entry)
@@ -307,7 +310,7 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 	return c.put(ctx, summary.IndexKey(), index)
 }
 
-// setAside renames a damaged file and keeps it for a manual inspection.
+// setAside keeps a damaged audit file under another name for a manual inspection.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
 	c.Logger.Error("an audit file is damaged: the records before the damage are uploaded", "file", path,
@@ -318,7 +321,7 @@ func (c *carrier) setAside(path string, fault error) error {
 	return nil
 }
 
-// removed subtracts an uploaded file from the queue.
+// removed removes an uploaded file from the upload queue.
 func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,10 @@ import (
 	"capper/internal/capping"
 )
 
-// finish reads a file and returns the bytes to keep, with an end frame, and their summary. If the writer died, finish
-// closes the file at the time now, after the last whole frame. closed is nil if the file has no records and its
-// writer did not die. The error reports damage inside the file; finish keeps the frames before the damage.
+// finish reads an audit file and returns the bytes to keep, with an end frame, and their summary. If the writer of the
+// file died, finish closes the file at the time now, after the last whole frame. closed is nil if the file has no
+// records and its writer did not die. The error reports damage inside the file; finish keeps the frames before the
+// damage.
 func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Summary, err error) {
 	r, err := audit.NewReader(bytes.NewReader(file))
 	if err == nil {
@@ -35,7 +36,7 @@ func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Sum
 	return closed, summary, err
 }
 
-// readAll reads all frames of a file and returns the error that ended the reading.
+// readAll reads all frames of an audit file and returns the error that ended the reading.
 func readAll(r *audit.Reader, s *audit.Summary) error {
 	for {
 		frame, err := r.Next()

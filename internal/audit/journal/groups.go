@@ -8,10 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// causes is the number of different denials in one segment: each pair of a reason and a rule.
+// causes is the number of different denials in one segment: one for each pair of a reason and a rule.
 const causes = 4 << 8
 
-// The first bins hold the users who were not denied, one bin for each outcome.
+// The first bins of a sorter hold the users who were not denied, one bin for each outcome.
 const (
 	binAllowed = iota
 	binReplayed
@@ -19,7 +19,7 @@ const (
 	outcomeBins
 )
 
-// sorter sorts the users of a call into bins, one for each outcome and reason. Its memory is reused.
+// sorter sorts the users of a call into bins, one bin for each outcome and reason. A pool reuses the memory of sorters.
 type sorter struct {
 	bins    []bin
 	used    int      // number of bins in use
@@ -34,7 +34,7 @@ type sorter struct {
 	images      []capping.UserID // the users of a call with one outcome
 }
 
-// bin holds the users of one group.
+// bin holds the users of one group in a record.
 type bin struct {
 	audit.Group
 	users  []uint32
@@ -63,8 +63,8 @@ func (p *sorters) take() *sorter {
 	return &sorter{wide: p.wide}
 }
 
-// groupsOf sorts the users of a filter call by decision. The caller must encode the groups before it returns the
-// sorter to the pool.
+// groupsOf sorts the users of a filter call by decision. The caller must encode the returned groups before it returns
+// the sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
@@ -101,7 +101,8 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	return s.groups()
 }
 
-// uniform returns the common outcome of all users. ok is false if a user is denied or if outcomes differ.
+// uniform returns the common outcome of all users. ok is false if a user is denied, or if users have different
+// outcomes.
 func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	first := verdicts[0].Outcome
 	for i := range verdicts {
@@ -120,7 +121,8 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	return 0, false
 }
 
-// denied returns the bin for users with the same denial as user i, and adds the bin to the table.
+// denied returns the index of the bin for users with the same denial as the user with the index i, and stores this bin
+// in the table.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
@@ -134,7 +136,7 @@ func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	return k
 }
 
-// groupsOfRelease sorts the users of a release by the result for their sends.
+// groupsOfRelease sorts the users of a release by the result of the release.
 func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
 	s.begin(3)
 	s.bins[capping.ReleaseUnavailable].Outcome = audit.ReleaseUnavailable
@@ -161,7 +163,7 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// groups returns the bins that are not empty.
+// groups returns the groups of all bins that are not empty.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
@@ -178,7 +180,7 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// encode encodes the users into the group. It may sort the slice users in place.
+// encode encodes the users into the group. encode may sort the slice users in place.
 func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
 		s.spare = sortIDs(users, s.spare)
@@ -186,7 +188,7 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// encodeImages does for images what encode does for dense ids. Two ids of one image are one user.
+// encodeImages works like encode, for images instead of dense ids. Two ids with the same image count as one user.
 func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	if !ascending(images) {
 		s.spareImages = sortIDs(images, s.spareImages)
@@ -195,7 +197,7 @@ func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	s.encoded = g.SetSortedImages(images, s.encoded)
 }
 
-// most is the most users for which a sorter keeps its memory.
+// most is the maximum number of users for which a sorter keeps its memory.
 const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {

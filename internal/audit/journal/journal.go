@@ -61,12 +61,12 @@ const (
 	maxFile    = 64 << 20 // bytes of a file; then the next file begins
 )
 
-// Journal records calls in the audit. Journal is safe for concurrent use. The methods of a nil Journal do nothing.
+// Journal records calls in the audit. A Journal is safe for concurrent use. The methods of a nil Journal do nothing.
 type Journal struct {
 	Config
 	instance string
 	place    objects.Location
-	home     string // the directory with all rooms
+	home     string // the parent of all spool directories
 
 	beside  beside
 	sorters sorters
@@ -88,8 +88,8 @@ type Journal struct {
 	closeErr error
 }
 
-// Open starts a journal. Open does not wait for the disk, and waits only briefly for the location. Status shows the
-// errors of both. If the location holds records with other ids, Open returns an error that wraps an
+// Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location; Status reports
+// the errors of both. If the location holds records with other ids, Open returns an error that wraps an
 // *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
@@ -127,10 +127,10 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	return j, nil
 }
 
-// Instance returns the instance id in the journal's records.
+// Instance returns the instance name in the journal's records.
 func (j *Journal) Instance() string { return j.instance }
 
-// Room returns the directory of the files that the journal is writing, and of the files that wait for upload.
+// Room returns the spool directory with the files that the journal is writing, and the files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
 // Filter records a decided filter call. The caller sets all fields of r except the fields that Filter computes from the
@@ -170,9 +170,10 @@ func (j *Journal) Permits(r *audit.Record) {
 	j.tape.append(r)
 }
 
-// Change records a call that changed a set. The caller sets all fields of r but Kind and Groups. The lists of users
-// ascend strictly, and no user is in two of them: the users who were added, those who were removed, and those for whom
-// the result is unknown. Change returns at once, and the caller must not change r or the lists afterwards.
+// Change records a call that changed a set. The caller sets all fields of r except Kind and Groups. The lists hold the
+// users who were added, the users who were removed, and the users whose result is unknown. Each list must be in
+// strictly ascending order, and no user may be in two lists. Change returns at once, and the caller must not change r
+// or the lists afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return
@@ -191,7 +192,7 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 	})
 }
 
-// group returns a group of users, who ascend strictly.
+// group returns a group of users, which must be in strictly ascending order.
 func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
 	if !j.IDs.Dense() {
 		return audit.Group{Outcome: outcome, Images: users}
@@ -199,7 +200,7 @@ func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Gro
 	return audit.Group{Outcome: outcome, Users: bitmap.OfSorted(capping.AppendDense(nil, users))}
 }
 
-// Flush waits until all earlier records are on the disk. Flush returns an error if they cannot be written.
+// Flush waits until all earlier records are on the disk. Flush returns an error if the records cannot be written.
 func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -211,8 +212,8 @@ func (j *Journal) Flush(ctx context.Context) error {
 	return j.flush(before, false)
 }
 
-// Close writes the remaining records, ends the file and uploads it until ctx ends. The next start uploads a file that
-// remains.
+// Close writes the remaining records, ends the audit file, and uploads the file until ctx ends. If a file remains, the
+// next start uploads it.
 func (j *Journal) Close(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -250,7 +251,7 @@ func (j *Journal) flushLoop(ctx context.Context) {
 	}
 }
 
-// deliverSoon wakes the goroutine that uploads files.
+// deliverSoon signals the goroutine that uploads files.
 func (j *Journal) deliverSoon() {
 	select {
 	case j.kick <- struct{}{}:

@@ -12,11 +12,11 @@ func ascending[ID ~uint32 | ~uint64](ids []ID) bool {
 	return true
 }
 
-// fewIDs is the number of ids up to which a comparing sort is faster than the radix sort.
+// fewIDs is the number of ids up to which a comparison sort is faster than the radix sort.
 const fewIDs = 200
 
-// sortIDs sorts ids with a radix sort, by digits of 11 bits. sortIDs takes some nanoseconds for each id, a tenth of
-// the time of a comparing sort. spare is scratch memory; sortIDs returns the scratch memory for the next call.
+// sortIDs sorts ids with a radix sort, by digits of 11 bits. sortIDs takes some nanoseconds for each id, a tenth of the
+// time of a comparison sort. spare is scratch memory; sortIDs returns the scratch memory for the next call.
 func sortIDs[ID ~uint32 | ~uint64](ids, spare []ID) []ID {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)

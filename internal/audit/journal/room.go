@@ -13,7 +13,8 @@ import (
 	"capper/internal/objects"
 )
 
-// room is the directory of one instance, with its lock. No other process may touch the files while the lock is held.
+// room is the spool directory of one instance, with its lock. While a process holds the lock, no other process may
+// change the files.
 //
 //	lock                 the lock file
 //	<n>.audit            a records file, open or waiting for upload
@@ -32,10 +33,10 @@ const (
 	damagedExtension = ".damaged"
 )
 
-// errTaken reports that another process holds the lock of the directory.
+// errTaken reports that another process holds the lock of the spool directory.
 var errTaken = errors.New("another process uses the directory")
 
-// enter locks the room. With create set, it creates the room's directory first.
+// enter locks the spool directory. If create is true, enter creates the directory first.
 func (r *room) enter(create bool) error {
 	if r.lock != nil {
 		return nil
@@ -85,7 +86,7 @@ func (r *room) tryLock(create bool) (*os.File, error) {
 	return lock, nil
 }
 
-// leave unlocks the room and removes its directory if the directory is empty.
+// leave unlocks the spool directory, and removes the directory if it has no files besides the lock.
 func (r *room) leave() {
 	if r.lock == nil {
 		return
@@ -98,7 +99,7 @@ func (r *room) leave() {
 	r.lock = nil
 }
 
-// names lists the files of the room whose names end with the extension.
+// names lists the files of the spool directory whose names end with the extension.
 func (r *room) names(extension string) (names []string, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -117,7 +118,7 @@ func (r *room) path(name string) string { return filepath.Join(r.dir, name) }
 // fileName returns the name of an instance's n-th file.
 func fileName(n uint64) string { return fmt.Sprintf("%d%s", n, audit.FileExtension) }
 
-// store writes a file of the room atomically: the file is complete or does not exist.
+// store writes a file of the spool directory atomically: after a crash, the file is complete or does not exist.
 func (r *room) store(name string, body []byte) error {
 	f, err := os.CreateTemp(r.dir, objects.TempPrefix+"*")
 	if err != nil {

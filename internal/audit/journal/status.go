@@ -18,8 +18,8 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush of all records that are older than an instant. The zero time means that the
-// instant is unknown. recovered is true if the flush succeeded after a failure.
+// flushed stores the result of a flush of all records that are older than the instant before; the zero time means that
+// this instant is unknown. recovered is true if the flush succeeded after a failed one.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,14 +37,14 @@ func (s *state) delivered(err error) {
 	s.carryFault = err
 }
 
-// uploaded stores the time at which a file reached the location.
+// uploaded stores the time at which a file reached the audit location.
 func (s *state) uploaded(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploadedAt = at
 }
 
-// These are the states that Status returns.
+// These are the audit states that Status returns.
 const (
 	stateOK     = "ok"
 	stateBehind = "behind"
@@ -76,7 +76,7 @@ func (j *Journal) Status() *api.AuditStatus {
 	return status
 }
 
-// metrics is a Prometheus collector that reads the status at each scrape.
+// metrics is a Prometheus collector that reads the status of the journal at each scrape.
 type metrics struct {
 	journal                                          *Journal
 	records, lost, waiting, files, flushed, uploaded *prometheus.Desc

@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the queue of frames that the writer has not yet written to the disk, with the file to which they belong. Its
-// lock is held only while a record is copied.
+// tape is the queue of frames that the writer has not yet written to the disk, with the audit file to which the frames
+// belong. The journal holds the lock of the tape only while it copies a record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -34,7 +34,7 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape, or counts the record as lost if the tape is full.
+// append adds a record to the tape. If the tape is full, append counts the record as lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -61,13 +61,14 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// full reports whether size more bytes exceed the tape's memory.
+// full reports whether a record with the given size in bytes would exceed the memory of the tape or the disk space of
+// the journal.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
 }
 
-// begin begins a file if none is open.
+// begin begins an audit file if none is open.
 func (t *tape) begin(at capping.Instant) {
 	if len(t.pending) == 0 && t.held == 0 {
 		t.since = t.clock()
@@ -92,7 +93,7 @@ func (t *tape) lose(r *audit.Record) {
 	t.lastLost = true
 }
 
-// closeGap writes a gap for the lost records if a file is open.
+// closeGap writes a gap frame for the lost records, if there are any.
 func (t *tape) closeGap() {
 	if t.gap.Lost > 0 {
 		t.pending = t.encoder.AppendGap(t.pending, t.gap)
@@ -100,15 +101,15 @@ func (t *tape) closeGap() {
 	}
 }
 
-// cut is a part of one file that goes to the disk in one write.
+// cut is a piece of one audit file that the writer writes to the disk at once.
 type cut struct {
 	number uint64
 	bytes  []byte
 	sealed bool // set if the bytes contain the end of the file
 }
 
-// take removes from the tape the frames that must be written next. The file ends with them if end is set or the roll is
-// due. The tape uses the memory of spare for later frames.
+// take removes the frames that must be written next from the tape. take ends the audit file with these frames if end is
+// true or the roll is due. The tape uses the memory of spare for later frames.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +131,7 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written removes the taken frames from the count, because they are on the disk.
+// written ends the counting of the taken frames as memory, because the frames are on the disk.
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +139,7 @@ func (t *tape) written() {
 	t.since = t.clock()
 }
 
-// counts holds the numbers that the tape reports for the status.
+// counts holds the numbers that the tape reports for the audit status.
 type counts struct {
 	records, lost uint64
 	losing        bool
