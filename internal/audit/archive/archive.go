@@ -13,7 +13,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Archive reads the audit records of one location. Archive is safe for concurrent use.
+// Archive reads the audit records of one location. An Archive is safe for concurrent use.
 type Archive struct {
 	at    objects.Source
 	parse func(raw []byte) (*capping.Policy, error)
@@ -24,23 +24,25 @@ type Archive struct {
 	policies map[string]*capping.Policy
 }
 
-// New returns an archive that reads from the given location. parse decodes a stored policy, as config.ParsePolicy
-// does. New itself reads nothing.
+// New returns an archive that reads from the given location. The function parse decodes a stored policy, like
+// config.ParsePolicy. New itself reads nothing.
 func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
-// Of makes the archive read records with the given ids, and returns the archive. Without a call to Of these are dense
-// ids. Files with other ids are FileErrors that wrap an *audit.OtherIDsError.
+// Of makes the archive read records with the given ids, and returns the archive. Without a call to Of, the archive
+// reads records with dense ids. For a file with other ids, the archive returns a FileError that wraps an
+// *audit.OtherIDsError.
 func (a *Archive) Of(ids audit.IDs) *Archive {
 	a.ids = ids
 	return a
 }
 
-// IDs returns the ids of the records that the archive reads.
+// IDs returns the kind and key of the ids in the records that the archive reads.
 func (a *Archive) IDs() audit.IDs { return a.ids }
 
-// ReadIDs returns the ids of a location: dense ids, unless a document names others.
+// ReadIDs returns the kind and key of the ids at an audit location. The ids are dense unless a document at the location
+// names others.
 func ReadIDs(ctx context.Context, at objects.Source) (audit.IDs, error) {
 	raw, err := at.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -62,11 +64,12 @@ func (a *Archive) Name() string { return a.at.Name() }
 // Source returns the location from which the archive reads.
 func (a *Archive) Source() objects.Source { return a.at }
 
-// ErrNoPolicy reports that a location has no policy for a configuration version. It wraps objects.ErrNotFound.
+// ErrNoPolicy reports that an audit location has no policy for a configuration version. ErrNoPolicy wraps
+// objects.ErrNotFound.
 var ErrNoPolicy = fmt.Errorf("the audit contains no policy for this configuration version: %w", objects.ErrNotFound)
 
-// Policy returns the policy that was in force under a configuration version. Policy returns ErrNoPolicy if the
-// location does not have that policy. Callers must not change the policy.
+// Policy returns the policy that was in force under a configuration version, or ErrNoPolicy if the location does not
+// have this policy. Callers must not change the policy.
 func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, error) {
 	a.mu.Lock()
 	policy := a.policies[version]
@@ -108,25 +111,25 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	return policy, nil
 }
 
-// isVersion reports whether the text is a valid configuration version. The check keeps a version from a damaged
-// record from naming an object outside the policies folder.
+// isVersion reports whether a text has the form of a configuration version. The check prevents that a version in a
+// damaged record names an object outside the policies folder.
 func isVersion(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 	})
 }
 
-// Instance is the list of files that one service instance wrote.
+// Instance describes the audit files that one service instance wrote.
 type Instance struct {
 	Name        string
 	Files       int
 	Records     uint64 // in rolled files
-	Lost        uint64 // that the instance itself noted
+	Lost        uint64 // lost records that the instance itself noted
 	First, Last capping.Instant
 	Open        bool // a file of it is being written, or was when it died
 }
 
-// Instances returns every service instance that wrote to the location, sorted by name.
+// Instances returns every service instance that wrote to the audit location, sorted by name.
 func (a *Archive) Instances(ctx context.Context) ([]Instance, error) {
 	listed, err := a.list(ctx, Query{})
 	if err = errors.Join(append(listed.faults, err)...); err != nil {

@@ -17,7 +17,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Entry is the index entry of a rolled file, with its place in the index.
+// Entry is the index entry of a rolled audit file, with its object key in the index.
 type Entry struct {
 	audit.Entry
 	IndexKey string
@@ -25,10 +25,10 @@ type Entry struct {
 	tokens   []capping.Token
 }
 
-// compareTokens compares two tokens by the order of their hex digits.
+// compareTokens compares two message tokens by the order of their hex digits.
 func compareTokens(a, b capping.Token) int { return bytes.Compare(a[:], b[:]) }
 
-// readsAtOnce is the number of small objects that are read in parallel.
+// readsAtOnce is the number of small objects that the archive reads in parallel.
 const readsAtOnce = 16
 
 // openFile is a file that an instance is still writing to a directory.
@@ -39,7 +39,7 @@ type openFile struct {
 	bytes    int64
 }
 
-// listing is a list of the files at a location, taken at one time.
+// listing is a list of the audit files at a location.
 type listing struct {
 	entries []*Entry
 	open    []openFile
@@ -47,7 +47,7 @@ type listing struct {
 }
 
 // list finds the files that may hold records for a query. list lists open files before the index, so that a file that
-// is rolled meanwhile appears in at least one of the two.
+// is rolled meanwhile appears in at least one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *Archive) listOpen(ctx context.Context) (open []openFile, err error) {
 	return open, nil
 }
 
-// readEntries reads index entries and skips entries that were removed since the listing.
+// readEntries reads index entries, and skips entries that were removed since the listing.
 func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entries []*Entry, damaged []error,
 	err error) {
 	entries, faults := make([]*Entry, len(found)), make([]error, len(found))
@@ -109,8 +109,8 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
-// entry returns an index entry, from memory if it was read before. An entry changes only when its file is rewritten;
-// a caller that does not find the file reads the entry again.
+// entry returns an index entry, from memory if the archive has read it before. An index entry changes only when a
+// compaction rewrites its file; a caller that does not find the file reads the entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]
@@ -140,7 +140,7 @@ func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
 	return e, nil
 }
 
-// ParseEntry decodes and validates the index entry of a key.
+// ParseEntry decodes and validates the index entry that is stored under a key.
 func ParseEntry(key string, raw []byte) (*Entry, error) {
 	e := &Entry{IndexKey: key}
 	if err := audit.Unseal(raw, &e.Entry); err != nil {
@@ -172,7 +172,7 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	return e, nil
 }
 
-// indexPlace is the information in the key of an index entry.
+// indexPlace is the information in the object key of an index entry.
 type indexPlace struct {
 	day, instance string
 	number        uint64
@@ -189,7 +189,7 @@ func parseIndexKey(key string) (p indexPlace, ok bool) {
 		number) == key
 }
 
-// isRecordsKey reports whether the key is that of a records file with this SHA-256.
+// isRecordsKey reports whether an object key is the key of a records file with the given SHA-256.
 func isRecordsKey(key, sha256 string) bool {
 	day, _, _ := strings.Cut(strings.TrimPrefix(key, audit.RecordsPrefix), "/")
 	return len(sha256) == 64 && audit.RecordsKey(day, sha256) == key
@@ -206,14 +206,14 @@ func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damag
 	return listed.entries, listed.faults, nil
 }
 
-// inOrder sorts index entries by their first record.
+// inOrder sorts index entries by the time of their first record.
 func inOrder(entries []*Entry) {
 	slices.SortFunc(entries, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))
 	})
 }
 
-// IsIndexKey reports whether the key may be that of an index entry.
+// IsIndexKey reports whether an object key has the form of an index entry's key.
 func IsIndexKey(key string) bool {
 	_, ok := parseIndexKey(key)
 	return ok

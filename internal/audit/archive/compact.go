@@ -15,14 +15,14 @@ import (
 	"capper/internal/objects"
 )
 
-// CompactConfig says which files a compaction rewrites and which files it removes.
+// CompactConfig says which files a compaction removes.
 type CompactConfig struct {
-	Keep time.Duration // files whose last call is longer ago are taken away; 0: none
+	Keep time.Duration // files whose last call is longer ago are removed; 0: none
 	Now  time.Time
 	Dry  bool // change nothing
 }
 
-// CompactReport counts the changes that a compaction made, or would make if it was a dry run.
+// CompactReport counts the changes that a compaction made, or that a dry run would make.
 type CompactReport struct {
 	Files     int   `json:"files"` // that the index has
 	Rewritten int   `json:"rewritten"`
@@ -46,8 +46,9 @@ type run struct {
 	faults  []error
 }
 
-// Compact compacts the location at, which the archive a reads: it removes old files, and erased users from the other
-// files. A file that cannot be compacted does not stop the compaction; the error names all such files.
+// Compact compacts an audit location: it removes old files, and removes erased users from all other files. The archive
+// a must read the same location. A file that cannot be compacted does not stop the compaction; the error names all such
+// files.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error
@@ -58,7 +59,7 @@ func Compact(ctx context.Context, at objects.Location, a *Archive, config Compac
 	if err != nil {
 		return r.report, err
 	}
-	if r.faults = damaged; len(damaged) == 0 { // else nobody knows which files are named
+	if r.faults = damaged; len(damaged) == 0 { // otherwise the list of named files is incomplete
 		if err := r.leftovers(ctx, entries); err != nil {
 			return r.report, err
 		}
@@ -75,7 +76,7 @@ func Compact(ctx context.Context, at objects.Location, a *Archive, config Compac
 	if err := noted.begin(ctx, entries); err != nil {
 		return r.report, err
 	}
-	kept := map[string]bool{} // instances of which a file stays: all later ones stay too
+	kept := map[string]bool{} // instances of which a file remains: all later files remain too
 	for _, e := range entries {
 		if ctx.Err() != nil {
 			return r.report, ctx.Err()
@@ -116,7 +117,7 @@ func (r *run) drop(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-// rewrite replaces a file that holds erased users by a file without them.
+// rewrite replaces a file that contains erased users by a file without them.
 func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	r.report.After += e.Bytes
 	if latest := r.erased.Latest(); latest <= e.From {
@@ -164,7 +165,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// without returns a copy of the file without the erased users, and the number of users that it removed.
+// without returns a copy of a file without the erased users, and the number of users that were removed.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -198,8 +199,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes files that no index entry names. A file without an index entry remains when a compaction stops
-// between two steps. A file is kept if its number has no index entry and its records are not too old.
+// leftovers removes files that no index entry names. Such a file remains when a compaction stops between two steps.
+// leftovers keeps a file if no index entry has its number and its records are not too old, because such a file may be
+// new.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

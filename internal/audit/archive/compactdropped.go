@@ -10,16 +10,16 @@ import (
 	"capper/internal/audit"
 )
 
-// notes records, for each instance, which files compactions removed. With these notes verify distinguishes a removed
+// notes records, for each instance, which files compactions removed. With these notes, verify distinguishes a removed
 // file from a lost file.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin records which files the compaction will remove, before it removes the first one. Any other missing file then
-// counts as lost. entries must be sorted by instance and number. If no earlier compaction left notes, an instance's
-// first files may be missing. begin then assumes that an earlier version removed them.
+// begin records which files the compaction will remove, before it removes the first file. Any other missing file then
+// counts as lost. entries must be sorted by instance and number. If no earlier compaction left notes, the first files
+// of an instance may be missing. begin then assumes that an earlier version of capper removed these files.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -54,8 +54,8 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// adopt records which first files of an instance are missing, for locations that an earlier version compacted without
-// notes. It omits files that exist but have no index entry.
+// adopt records which first files of an instance are missing, for locations that an earlier version of capper compacted
+// without notes. adopt omits files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {
@@ -96,11 +96,12 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 	return nil
 }
 
-// noteKept is the time for which a note is kept after the latest file of its instance was removed. An instance that
-// writes again after that time appears to have lost its first files.
+// noteKept is how long a note remains after the latest file of its instance was removed. If the instance writes again
+// after this time, its first files appear to be lost.
 const noteKept = 366 * 24 * time.Hour
 
-// end removes the notes of instances that have written nothing for the time noteKept.
+// end removes the notes of instances whose files were all removed, and which have written nothing for the time
+// noteKept.
 func (n *notes) end(ctx context.Context, entries []*Entry) (err error) {
 	left := map[string]bool{}
 	for _, e := range entries {

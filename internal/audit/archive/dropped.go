@@ -12,7 +12,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Dropped lists the files that compactions removed from a location.
+// Dropped lists the files that compactions removed from an audit location.
 type Dropped struct {
 	// Noted is set if compactions recorded the files that they removed. It is not set if only an earlier version
 	// wrote the location.
@@ -20,7 +20,7 @@ type Dropped struct {
 	of    map[string]audit.Dropped
 }
 
-// Through returns the highest number among the instance's removed files. Through returns 0 if no file was removed.
+// Through returns the highest number of a removed file of the instance, or 0 if no file was removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
 // All yields the removed files of each instance.

@@ -14,16 +14,16 @@ import (
 	"capper/internal/parallel"
 )
 
-// Erased is the set of erased users. Readers must hide the records that these users had before their erasure.
+// Erased is the set of erased users. Readers must hide the records of these users from before their erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // the last time
 	all *bitmap.Bitmap                     // the users with dense ids; nil: none
 }
 
-// maxErasureBytes is the most bytes in the document of one erasure.
+// maxErasureBytes is the maximum size of the document of one erasure in bytes.
 const maxErasureBytes = 64 << 20
 
-// Erased reads the erasures of the location.
+// Erased reads the erasures at the audit location.
 func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	found, err := a.at.List(ctx, audit.ErasedPrefix)
 	if err != nil {
@@ -41,8 +41,8 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	return newErased(list, a.ids), nil
 }
 
-// isErasure reports whether a key below the prefix is that of an erasure. Other keys are temporary files that a
-// killed writer left behind.
+// isErasure reports whether an object below the prefix is an erasure. Other objects are temporary files that a killed
+// writer left.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
@@ -51,7 +51,7 @@ func isErasure(key string) bool {
 func (a *Archive) readErasure(ctx context.Context, key string) (e audit.Erasure, err error) {
 	raw, err := a.at.Read(ctx, key, maxErasureBytes)
 	if errors.Is(err, objects.ErrNotFound) {
-		return e, nil // joined with others meanwhile
+		return e, nil // another process has merged it with other erasures
 	}
 	if err == nil {
 		err = audit.Unseal(raw, &e)
@@ -95,7 +95,7 @@ func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	return at, ok
 }
 
-// Hides reports whether readers must hide the user in a call at this instant.
+// Hides reports whether readers must hide the user in a call at the given instant.
 func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	erased, ok := e.at[user]
 	return ok && at < erased
@@ -109,7 +109,7 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes users from a record's groups if they were erased after the record. Apply returns the number of
+// Apply removes users from the groups of a record if they were erased after the record. Apply returns the number of
 // removed users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if len(e.at) == 0 {
@@ -132,7 +132,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without returns the users whom a call at this instant may show.
+// without returns the users whom readers may show in a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -153,7 +153,7 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	return set.Bitmap()
 }
 
-// withoutImages does for images what without does for dense ids.
+// withoutImages works like without, for images instead of dense ids.
 func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []capping.UserID {
 	if len(images) <= len(e.at) {
 		return slices.DeleteFunc(images, func(image capping.UserID) bool { return e.Hides(image, at) })
@@ -182,7 +182,7 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 // few is the size of the largest set whose users are checked one by one.
 const few = 4096
 
-// among returns the users of the set that a call at this instant must not show.
+// among returns the users of a set whom readers must hide in a call at the given instant.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for id := range users.All() {

@@ -15,7 +15,7 @@ const (
 	Parquet = "parquet"
 )
 
-// Rows writes rows to an export. Rows is not safe for concurrent use.
+// Rows writes audit records as rows of an export. A Rows is not safe for concurrent use.
 type Rows interface {
 	// Add writes the rows of a record. channel is the name of the record's channel.
 	Add(r *audit.Record, channel string) error
@@ -25,7 +25,7 @@ type Rows interface {
 	Close() error
 }
 
-// NewWriter returns a writer for an export format.
+// NewWriter returns a writer for an export format, for records with dense ids.
 func NewWriter(format string, to io.Writer) (Rows, error) {
 	switch format {
 	case NDJSON:
@@ -36,10 +36,10 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Name returns the text that an export shows for a user whose id is not dense.
+// Name returns the text with which an export names a user whose id is not dense.
 type Name func(user capping.UserID) string
 
-// ImageName returns the text for a user whose id is unknown.
+// ImageName returns the text for a user whose id is unknown, which contains the image of the id.
 func ImageName(user capping.UserID) string { return ids.ImageName(uint64(user)) }
 
 // NewNamedWriter returns a writer for an export format, for records whose ids are not dense.
@@ -55,10 +55,10 @@ func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
 	return newTable(to, func(user capping.UserID) string { return name(user) }), nil
 }
 
-// Row is the outcome for one user in one call, with a dense id.
+// Row is the outcome for one user in one call; the user has a dense id.
 type Row = row[int64]
 
-// NamedRow is the outcome for one user in one call, with the text of an id.
+// NamedRow is the outcome for one user in one call; the user id is a text.
 type NamedRow = row[string]
 
 type row[ID int64 | string] struct {
@@ -89,10 +89,10 @@ type row[ID int64 | string] struct {
 // milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// RowOf returns the row of a group, without the user id.
+// RowOf returns the row for the users of a group, without the user id.
 func RowOf(r *audit.Record, g *audit.Group, channel string) Row { return rowOf[int64](r, g, channel) }
 
-// NamedRowOf returns the row of a group, with the text of a user's id.
+// NamedRowOf returns the row for one user of a group, with the text of the user's id.
 func NamedRowOf(r *audit.Record, g *audit.Group, channel, user string) NamedRow {
 	row := rowOf[string](r, g, channel)
 	row.UserID = user

@@ -16,7 +16,7 @@ import (
 	"capper/internal/objects"
 )
 
-// FileError reports a fault in one file. The records of other files remain readable.
+// FileError reports a fault in one audit file. The records of other files remain readable.
 type FileError struct {
 	Key string
 	Err error
@@ -25,18 +25,18 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Key + ": " + e.Err.Error() }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// errNotAsIndexed reports that a file's SHA-256 differs from the one in the index.
+// errNotAsIndexed reports that the SHA-256 of a file differs from the SHA-256 in its index entry.
 var errNotAsIndexed = errors.New("SHA-256 mismatch")
 
-// file is a file in memory whose frames have all passed their checks.
+// file is an audit file in memory, after all of its frames have passed their checks.
 type file struct {
 	key     string
 	raw     []byte
 	first   capping.Instant   // the earliest At
-	notLate []capping.Instant // for each record, the earliest At of it and those behind it in the file
+	notLate []capping.Instant // for each record, the earliest At of the record and of all later records in the file
 }
 
-// readRolled reads and checks the file of an index entry. A file that was removed counts as empty.
+// readRolled reads and checks the file of an index entry. If the file was removed, readRolled returns an empty file.
 func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	raw, e, err := a.Bytes(ctx, e)
 	if err != nil {
@@ -52,9 +52,9 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the file of an index entry. If the file was rewritten meanwhile, the result is the new file, and now is
-// its index entry. If both the file and its entry were removed, raw is nil. The error is a *FileError or the error of
-// ctx.
+// Bytes reads the file of an index entry. If a compaction rewrote the file meanwhile, Bytes returns the new file, and
+// now is its index entry. If both the file and its index entry were removed, raw is nil. The error is a *FileError or
+// the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -80,7 +80,8 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 	return raw, e, nil
 }
 
-// maxOpenBytes is the most bytes that are read of an open file. A writer rolls its file long before that size.
+// maxOpenBytes is the maximum number of bytes that the archive reads of an open file. A writer rolls its file long
+// before this size.
 const maxOpenBytes = 4 << 30
 
 // readOpen reads an open file up to its last whole frame. readOpen returns nil if the file was rolled meanwhile.
@@ -125,7 +126,8 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs returns nil for a torn frame at the end of an open file, and otherwise the error.
+// tornIs returns nil for the regular end of a file and for a torn frame at the end of an open file, and otherwise the
+// error.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {
@@ -134,7 +136,7 @@ func tornIs(err error, open bool) error {
 	return err
 }
 
-// settle replaces each record's instant by the earliest instant among that record and all later ones.
+// settle replaces the instant of each record by the earliest instant of the record and of all later records.
 func (f *file) settle() {
 	earliest := capping.Instant(math.MaxInt64)
 	for i := len(f.notLate) - 1; i >= 0; i-- {
@@ -147,7 +149,7 @@ func (f *file) settle() {
 }
 
 // cursor returns the records of a file in the order of At. A file holds calls in the order of their ends. The cursor
-// therefore keeps a record back until no record with an earlier beginning can follow.
+// therefore returns a record only when no later record of the file can have an earlier beginning.
 type cursor struct {
 	file   *file
 	reader *audit.Reader
@@ -165,7 +167,7 @@ func newCursor(f *file) (*cursor, error) {
 	return c, err
 }
 
-// next returns the earliest record that is left, or nil at the end.
+// next returns the earliest remaining record, or nil at the end of the file.
 func (c *cursor) next() (*audit.Record, error) {
 	for c.read < len(c.file.notLate) && (len(c.held) == 0 || c.held[0].At > c.file.notLate[c.read]) {
 		frame, err := c.reader.Next()

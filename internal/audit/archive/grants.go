@@ -11,8 +11,8 @@ import (
 
 // Grants lists the users who still hold a send of one message on one channel, according to the audit.
 type Grants struct {
-	Channel capping.Channel // 0: without one
-	// Users holds the users whose send was allowed and not released since. Unknown holds the users whose call ended
+	Channel capping.Channel // 0: sends without a channel
+	// Users holds the users whose send was allowed and not released later. Unknown holds the users whose call ended
 	// with an unknown result. The two sets are disjoint.
 	Users, Unknown *bitmap.Bitmap
 	// If ids are not dense, Images and UnknownImages hold these users in ascending order, and Users and Unknown are
@@ -20,7 +20,8 @@ type Grants struct {
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns the users who hold a send, and the users for whom the audit does not know it.
+// Lists returns two lists: the users who hold a send, and the users for whom the audit does not know whether they hold
+// a send.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
 		return [2][]capping.UserID{g.Images, g.UnknownImages}
@@ -29,7 +30,8 @@ func (g *Grants) Lists() [2][]capping.UserID {
 }
 
 // Grants returns the users who hold sends of the message, by channel. Sends without a channel come first. Channel 0
-// means all channels. Channels without such users are left out. An error means that some users may be missing.
+// selects all channels. The result omits channels without such users. If Grants returns an error, some users may be
+// missing.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -61,7 +63,7 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 	return list, nil
 }
 
-// held collects the users who hold a send, from the records read so far.
+// held collects the users who hold a send, from the records that were read so far.
 type held struct {
 	users, unknown bitmap.Set
 	images         map[capping.UserID]bool // where ids are not dense, instead; false: unknown
@@ -74,7 +76,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns the users of both sets. some is false if both sets are empty.
+// grants returns the users who hold a send and the users for whom this is unknown. some is false if both sets are
+// empty.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

@@ -11,7 +11,7 @@ import (
 	"capper/internal/audit"
 )
 
-// ndjsonRows writes rows as NDJSON. For each group it encodes the line once, except for the user id.
+// ndjsonRows writes rows as NDJSON. For each group, ndjsonRows encodes the line once, except for the user id.
 type ndjsonRows struct {
 	out  *bufio.Writer
 	name Name // nil: ids are dense
@@ -21,7 +21,7 @@ type ndjsonRows struct {
 
 func newLines(to io.Writer) *ndjsonRows { return &ndjsonRows{out: bufio.NewWriterSize(to, 1<<20)} }
 
-// lineBegin is the beginning of each line, up to the user id.
+// lineBegin is the text of each line before the user id.
 const lineBegin = `{"user_id":`
 
 func (l *ndjsonRows) Add(r *audit.Record, channel string) error {

@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // none: any
 }
 
-// wants reports whether the query selects the record. wants ignores the query's user.
+// wants reports whether the query selects the record. wants ignores the user of the query.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&
@@ -24,7 +24,7 @@ func (q *Query) wants(r *audit.Record) bool {
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, r.Kind))
 }
 
-// has reports whether the record contains the query's user.
+// has reports whether the record contains the user of the query.
 func (q *Query) has(r *audit.Record) bool {
 	return q.User == nil || GroupOf(r, *q.User) != nil
 }
@@ -39,7 +39,7 @@ func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
 	return nil
 }
 
-// mayHold reports whether a file may hold selected records, by the file's index entry.
+// mayHold reports whether a file may contain selected records, judged by the file's index entry.
 func (q *Query) mayHold(e *Entry) bool {
 	if e.Records == 0 || e.To < q.Since || q.Until != 0 && e.From >= q.Until {
 		return false
@@ -52,11 +52,11 @@ func (q *Query) mayHold(e *Entry) bool {
 	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k audit.Kind) bool { return e.Kinds[k.String()] > 0 })
 }
 
-// daySlack is the most days between a file's day and the time of a record in it. Two days are ample: a file is
-// written for hours at most, and a call takes minutes.
+// daySlack is the maximum number of days between a file's day and the time of a record in the file. Two days are ample:
+// an instance writes a file for hours at most, and a call takes minutes.
 const daySlack = 2
 
-// mayBeOf reports whether files in the folder of a day may hold selected records.
+// mayBeOf reports whether files in the folder of a day may contain selected records.
 func (q *Query) mayBeOf(day string) bool {
 	return (q.Since == 0 || day >= audit.Day(q.Since.Time().AddDate(0, 0, -daySlack))) &&
 		(q.Until == 0 || day <= audit.Day(q.Until.Time().AddDate(0, 0, 1)))

@@ -9,14 +9,15 @@ import (
 	"capper/internal/capping"
 )
 
-// filesAhead is the number of files that are read and checked in advance.
+// filesAhead is the number of files that a merge reads and checks in advance.
 const filesAhead = 3
 
-// Records yields the selected records in the order of At; records of the same instant come by instance and sequence.
-// An error about one file is a *FileError, and the iteration continues with the records of the other files. Every
-// other error ends the iteration. Records leaves out erased users, see Erased. The caller owns each record.
+// Records yields the selected records in the order of At, then by instance and sequence. An error about one file is a
+// *FileError, and the iteration continues with the records of the other files. Every other error ends the iteration.
+// Records omits erased users; see Erased. The caller owns each record.
 //
-// Memory holds the files that cover the current instant, one or two for each instance, and the next few.
+// Records keeps in memory the files that cover the current instant, one or two for each instance, and the next few
+// files.
 func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -54,21 +55,21 @@ func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record,
 type merge struct {
 	ctx     context.Context
 	archive *Archive
-	entries []*Entry          // in order; those that are fetched already are gone
+	entries []*Entry          // in order, without entries whose files are being read
 	ahead   []chan fetched    // fetched contents of the first files, in their order
 	starts  []capping.Instant // starts of the files in ahead
-	open    []*file           // those that are being written
+	open    []*file           // files that instances are still writing
 	faults  []error           // faults to return first
 	files   cursors
 }
 
-// fetched is a file, or the error that occurred when it was read.
+// fetched is a file, or the error that occurred when the archive read it.
 type fetched struct {
 	file *file
 	err  error
 }
 
-// newMerge reads the open files, lists the rolled files and begins to read the first of them.
+// newMerge reads the open files, lists the rolled files, and begins to merge the open files.
 func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
 	}
 	m := &merge{ctx: ctx, archive: a, entries: listed.entries, faults: listed.faults}
 	rolled, err := m.readOpen(listed.open)
-	if err == nil && rolled { // some were rolled since they were listed: now the index has them
+	if err == nil && rolled { // some were rolled since they were listed, so the index has them now
 		if listed, err = a.list(ctx, q); err == nil {
 			m = &merge{ctx: ctx, archive: a, entries: listed.entries, faults: listed.faults}
 			_, err = m.readOpen(listed.open)
@@ -156,7 +157,7 @@ func (m *merge) start() bool {
 	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].first.At)
 }
 
-// take waits for the first file in the queue and adds it to the merge.
+// take waits for the first file in the read-ahead queue and adds it to the merge.
 func (m *merge) take() error {
 	got := <-m.ahead[0]
 	m.ahead, m.starts = m.ahead[1:], m.starts[1:]

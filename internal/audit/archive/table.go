@@ -20,7 +20,7 @@ type parquetRows[ID int64 | string] struct {
 	rows int64
 }
 
-// rowsOfGroup is the number of rows that are kept in memory before they are written as one row group.
+// rowsOfGroup is the maximum number of rows in a row group of the Parquet file.
 const rowsOfGroup = 1 << 17
 
 func newTable[ID int64 | string](to io.Writer, id func(user capping.UserID) ID) *parquetRows[ID] {

@@ -5,15 +5,15 @@
 //
 // Every object of the location must belong to an audit, and every file and document must be complete. Verify computes
 // the index entry of each file from the file's bytes and compares it with the stored entry. The files of an instance
-// follow each other by number and sequence. A missing file is a finding. A loss that the instance itself recorded is a
-// finding too.
+// must follow each other by number and sequence. A missing file is a finding. A loss that the instance itself recorded
+// is also a finding.
 //
 // # Sends
 //
-// A simple model replays the sends of each user: the allowed sends without those that were released. A finding is a
-// send that a limit of its policy certainly forbade. It is certain only if the limit forbade the send at every time
-// within the spans of the calls, for either order of calls at the same time, and for all clock differences between
-// instances that Record.Widening allows.
+// A simple model replays the sends of each user, which are the allowed sends except released ones. A finding is a send
+// that a limit of its policy certainly forbade. The model counts a send as forbidden only if the limit forbade it at
+// every possible time within the spans of the calls. The limit must also forbid the send for either order of calls at
+// the same time, and for all clock differences between instances that Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -21,21 +21,21 @@
 //   - the retention may have removed the send from the log;
 //   - the segment of the user is unknown.
 //
-// Sends that ignored the limits (Exempt) count towards later sends and are no findings themselves.
+// Sends that ignored the limits (Exempt) count towards the limits of later sends, but are no findings themselves.
 //
 // # The store
 //
 // With Config.Store, verify asks the store for every send that the store must hold. The store must hold a send if the
-// send was not released, its user was not erased later, the send is younger than each window that was in force since,
-// and newer sends have not displaced it from a full log. If the store lacks such a send, verify waits for
-// Store.Settle and reads the audit again. The send is missing if the audit still says that the store must hold it
-// (store.go). A killed instance may lose the record of a release; doubt.go leaves out the sends that such a release
-// may explain.
+// send was not released, and its user was not erased later. In addition, the send must be younger than each window that
+// was in force since then, and newer sends must not have displaced it from a full log. If the store lacks such a send,
+// verify waits for Store.Settle and reads the audit again. The send is missing if the audit still says that the store
+// must hold it (store.go). A killed instance may lose the record of a release; doubt.go excludes the sends that such a
+// release may explain.
 //
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
-// neighbouring ids that have together at most Config.Events events of 12 bytes. Where ids are not dense, a block holds
-// the images with the same upper 16 bits, and an event takes 24 bytes. Each pass sorts its blocks by user
-// and judges the users on all cores. Each record takes 48 bytes more in memory.
+// neighbouring ids, with at most Config.Events events of 12 bytes in all blocks together. If ids are not dense, a block
+// holds the images with the same upper 16 bits, and an event takes 24 bytes. Each pass sorts its blocks by user and
+// judges the users on all cores. Each record takes another 48 bytes in memory.
 package verify

@@ -11,21 +11,21 @@ import (
 )
 
 // doubts finds missing sends that a lost release may explain. A killed instance loses the records of its last second,
-// so a record of a release may be lost.
+// so the record of a release may be lost.
 type doubts struct {
 	*comparison
 	work *work // buffers of the last read
 }
 
-// mostMessages is the most messages whose counts are requested from the store.
+// mostMessages is the maximum number of messages for which verify requests counts from the store.
 const mostMessages = 1000
 
-// settle removes the sends from missing that a lost release may explain.
+// settle removes sends that a lost release may explain from the list of missing sends.
 //
 // The store counts the released sends of each message. If the store counted at least as many further releases as sends
-// are missing, the releases explain all of them. If the store has no count for the message, a gap in the audit after
-// the send explains it. Lost releases are no explanation if more sends are missing than crashed instances can have
-// lost.
+// are missing, the releases explain all of these sends. If the store has no count for the message, a gap in the audit
+// after the send explains the missing send. Lost releases are no explanation if more sends are missing than crashed
+// instances can have lost.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -58,13 +58,13 @@ func (d *doubts) settle(ctx context.Context) error {
 	return nil
 }
 
-// hole reports whether the audit may lack the record of a release of this send.
+// hole reports whether the audit may lack the record of a release of the given send.
 func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many more releases of the message's sends the store counted than the audit knows. counted is false
-// if the store may not have counted the message or knows only a lower bound.
+// lost returns how many releases of the message's sends the store counted beyond those in the audit. counted is false
+// if the store may not have counted the message, or knows only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -80,8 +80,8 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known returns the most releases of the message's sends that the audit knows. bulk is true if a call was large
-// enough for the store to count the message.
+// known returns the maximum number of releases of the message's sends according to the audit. bulk is true if a call
+// was large enough for the store to count the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

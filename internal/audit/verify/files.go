@@ -20,13 +20,13 @@ import (
 	"capper/internal/parallel"
 )
 
-// inventory groups the objects of a location by type.
+// inventory groups the objects of an audit location by type.
 type inventory struct {
 	index, records, policies, erased, open []objects.Object
 }
 
 // readInventory lists the location and reports objects that do not belong to an audit. readInventory lists open files
-// first and records files before the index, so that a file that is rolled meanwhile appears in one of the lists.
+// first, and records files before the index. A file that is rolled meanwhile therefore appears in one of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {
@@ -48,13 +48,13 @@ func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	return inv, err
 }
 
-// isTemporary reports whether the object is a temporary file of a running or killed writer.
+// isTemporary reports whether an object is a temporary file of a running or killed writer.
 func isTemporary(key string) bool {
 	name := path.Base(key)
 	return strings.HasPrefix(name, objects.TempPrefix) || strings.HasSuffix(name, ".lock")
 }
 
-// isOurs reports whether the key may be that of an audit object.
+// isOurs reports whether an object key has the form of an audit object's key.
 func isOurs(key string) bool {
 	folder, rest, _ := strings.Cut(key, "/")
 	switch folder + "/" {
@@ -82,7 +82,7 @@ func (s *work) find(f Finding) {
 	s.report.find(f)
 }
 
-// files checks every object and counts the records.
+// files checks every object of the location and counts the records.
 func (s *work) files(ctx context.Context) error {
 	inv, err := s.readInventory(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *work) files(ctx context.Context) error {
 	}
 	entries := make([]*archive.Entry, len(inv.index))
 	parallel.AtMost(readsAtOnce, len(inv.index), func(i int) { entries[i] = s.entry(ctx, inv.index[i].Key) })
-	dropped, damaged, err := s.archive.Dropped(ctx) // after the entries: a compaction notes what it takes away before
+	dropped, damaged, err := s.archive.Dropped(ctx) // read last, because compactions note files first
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *work) files(ctx context.Context) error {
 // setAside ends the names of files that a journal found damaged.
 const setAside = audit.FileExtension + ".damaged"
 
-// readsAtOnce is the number of small objects that are read in parallel.
+// readsAtOnce is the number of small objects that verify reads in parallel.
 const readsAtOnce = 16
 
 // entry reads an index entry. entry returns nil if the entry is damaged or was removed.
@@ -214,7 +214,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	return nil
 }
 
-// compare reports differences between an index entry and the entry that was computed from the file.
+// compare reports a difference between a stored index entry and the entry that was computed from the file.
 func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, indexKey string) {
 	want, err := audit.Seal(is)
 	stored, readErr := s.archive.Source().Read(ctx, e.IndexKey, objects.MaxDocumentBytes)
@@ -228,7 +228,7 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 		Text: "the index entry differs from its file: " + e.Key})
 }
 
-// read reads the frames of a file, counts the records, and reports losses.
+// read reads the frames of a file, counts the records, and reports lost records.
 func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary, error) {
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -268,7 +268,8 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// miss notes a time span in which records may be missing. A missing release would have allowed another send.
+// miss notes a time span in which records may be missing. If the record of a release is missing, the release may have
+// allowed another send.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +291,7 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 	s.count(ctx, r)
 }
 
-// unindexed reports a file that no index entry names, unless a writer uploads the entry in time.
+// unindexed reports a file that no index entry names, unless a writer uploads the index entry in time.
 func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 	if err != nil {
@@ -314,8 +315,8 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
 }
 
-// entrySince returns the index entry that the file has got since the index was listed, or nil. It waits for the entry
-// while the file is new.
+// entrySince returns the index entry that the file has got since the index was listed, or nil. While the file is new,
+// entrySince waits for the index entry.
 func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header) *archive.Entry {
 	key := audit.IndexKey(path.Base(path.Dir(o.Key)), h.Instance, h.Number)
 	for {
@@ -336,7 +337,7 @@ func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header)
 	}
 }
 
-// documents checks policies and erasures.
+// documents checks the documents with policies, erasures and ids.
 func (s *work) documents(ctx context.Context, inv inventory) error {
 	for _, o := range inv.policies {
 		version := strings.TrimSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")
@@ -351,7 +352,7 @@ func (s *work) documents(ctx context.Context, inv inventory) error {
 	return ctx.Err()
 }
 
-// sameIDsDocument checks the document that names the ids of the location.
+// sameIDsDocument checks the document with the kind and check of the location's ids.
 func (s *work) sameIDsDocument(ctx context.Context) error {
 	found, err := archive.ReadIDs(ctx, s.archive.Source())
 	if err != nil {

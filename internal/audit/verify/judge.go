@@ -12,10 +12,10 @@ type violation struct {
 	user  capping.UserID
 	limit *capping.Limit
 	call  *call
-	count int // least number of sends that counted, including the forbidden one
+	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge reports the sends of a user that limits certainly forbade. sends must be in the order of time.
+// judge records the sends of a user that limits certainly forbade. sends must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -35,7 +35,7 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 	}
 }
 
-// judge is the state of one goroutine that checks the sends of a table.
+// judge is the state of one goroutine that checks the sends of a pass.
 type judge struct {
 	*table
 	*work
@@ -46,8 +46,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the i-th send. over counts the sends that were certainly in the
-// log when the last send of the same time was decided, and compares the sum with Max.
+// over reports whether the limit certainly forbade the send with the index i. over counts the sends that were certainly
+// in the log when the last send of the same time was decided, and compares the number with the limit's Max.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -64,9 +64,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after returns a time: every earlier send after this time certainly counts towards the limit, even at the latest
-// possible time of s. ok is false if the latest and the earliest possible time lie in different periods, because then
-// nothing is certain.
+// after returns the time after which every earlier send certainly counts towards the limit, even if s was decided at
+// its latest possible time. ok is false if the earliest and the latest possible time of s lie in different calendar
+// periods, because then nothing is certain.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -75,8 +75,8 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver estimates whether the i-th send may exceed the limit. The estimate is fast, and it is true for every send
-// that certainly exceeds the limit.
+// mayBeOver estimates whether the send with the index i may exceed the limit. The estimate is fast, and is true for
+// every send that certainly exceeds the limit.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {
@@ -92,7 +92,7 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// certain counts the sends that were certainly in the log and compares the count with the limit.
+// certain counts the sends that were certainly in the log, and compares the number with the limit's Max.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
 	together := append(j.scratch[:0], s)
@@ -129,14 +129,14 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 }
 
 // sameTime reports whether the same limits apply to two sends whose order is unknown. Either send may be the later one,
-// so each may have counted the other.
+// so each send may have counted the other one.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// remembered reports whether the send was certainly still in the log, by the retention of every policy in force since
-// the send.
+// remembered reports whether a send was certainly still in the log, by the retention of every policy that was in force
+// since the send.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {
 		p := &j.policies[i]
@@ -147,8 +147,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded the same message on the same channel. If a message was recorded twice,
-// the log had forgotten the first send, and the two sends count as one.
+// again reports whether a later call recorded the same message on the same channel. In this case, the log had lost the
+// first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/objects"
 )
 
-// open checks a file that is still being written, up to its last whole frame.
+// open checks a file that an instance is still writing, up to its last whole frame.
 func (s *work) open(ctx context.Context, key string, all *series) error {
 	const most = 4 << 30
 	raw, err := s.archive.Source().Read(ctx, key, most)
@@ -27,7 +27,7 @@ func (s *work) open(ctx context.Context, key string, all *series) error {
 	summary, err := s.read(ctx, raw, true)
 	var torn *audit.TornError
 	switch {
-	case errors.As(err, &torn): // in its header: nothing is in it yet
+	case errors.As(err, &torn): // torn in its header, so the file has no records yet
 		return nil
 	case err != nil:
 		s.find(Finding{Kind: Damage, Key: key, Text: err.Error()})
@@ -44,7 +44,7 @@ func (s *work) open(ctx context.Context, key string, all *series) error {
 	return nil
 }
 
-// abandoned reports whether no process holds the lock beside the open files.
+// abandoned reports whether no process holds the lock file beside the open files.
 func abandoned(lock string) bool {
 	f, err := os.Open(lock)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"capper/internal/share"
 )
 
-// pass collects the events for the users of some blocks and judges them.
+// pass collects the events for the users of some blocks and judges these users.
 type pass struct {
 	*work
 	table
@@ -60,7 +60,7 @@ type work struct {
 	since, now capping.Instant
 }
 
-// count counts a record in the first pass over the files.
+// count counts the sends of a record in the first pass over the files.
 func (s *work) count(ctx context.Context, r *audit.Record) {
 	s.notePolicy(ctx, r)
 	for i := range r.Groups {
@@ -76,7 +76,7 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of low bits of an image that do not belong to the number of its block.
+// imageBits is the number of low bits of an image; the other bits are the number of the image's block.
 const imageBits = 48
 
 // countBlocks adds the number of a group's users in each block to counts.
@@ -108,7 +108,7 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 // few is the size of the largest set whose users are visited one by one.
 const few = 64
 
-// notePolicy notes the time span in which the record's policy was in force.
+// notePolicy extends the time span in which the policy of the record was in force.
 func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	if r.Kind != audit.Filter {
 		return
@@ -130,7 +130,7 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
 }
 
-// judge checks all blocks, in the number of passes that memory requires.
+// judge checks all blocks, in as many passes as the memory limit requires.
 func (s *work) judge(ctx context.Context) error {
 	for first := 0; first < len(s.counts); {
 		events, end := 0, first
@@ -209,7 +209,7 @@ func (p *pass) run(ctx context.Context) error {
 	return p.expected(ctx, p, list)
 }
 
-// asksFor reports whether verify asks the store for the sends of this user.
+// asksFor reports whether verify asks the store for the sends of the given user.
 func (s *work) asksFor(user capping.UserID) bool {
 	switch {
 	case s.expected == nil:
@@ -220,7 +220,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
 
-// gather adds the record's events for the users of the pass.
+// gather adds the events of a record for the users of the pass.
 func (p *pass) gather(r *audit.Record) {
 	number := uint32(len(p.calls))
 	for i := range r.Groups {
@@ -264,7 +264,7 @@ func (p *pass) call(r *audit.Record) call {
 	return c
 }
 
-// world returns the number of a generation, and reads the generation if necessary. The generation "" has no known
+// world returns the index of a generation, and loads the generation if necessary. The generation "" has no known
 // members.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
@@ -281,8 +281,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load returns a generation, read from the location if necessary. A pass meets generations in the order of time, so
-// memory holds only a few.
+// load reads a generation and keeps it in memory. A pass meets generations in the order of time, so memory holds only a
+// few generations.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -295,7 +295,7 @@ func (p *pass) load(i uint16) capping.Segments {
 	return found
 }
 
-// generationsHeld is the number of generations that memory holds at the same time.
+// generationsHeld is the number of generations that a pass keeps in memory at the same time.
 const generationsHeld = 2
 
 func (p *pass) segmentsOf(i uint16) capping.Segments {
@@ -307,7 +307,7 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 	return nil
 }
 
-// users calls do for each block of the pass with the block's users.
+// users calls the function do for each block of the pass, with the users of the block.
 func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	end := p.first + len(p.blocks)
 	if users.Cardinality() <= few {
@@ -330,8 +330,8 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// memberships returns codes of segments and zones for at most bitmap.BlockIDs users. The argument numbers is a function
-// that returns the numbers of the users in a generation.
+// memberships returns the codes of the segments and time zones of at most bitmap.BlockIDs users. The function numbers
+// returns the numbers of the users in a generation.
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -356,7 +356,7 @@ func (p *pass) memberships(
 	return codes, zones
 }
 
-// note appends an event for users of one block.
+// note appends an event for each of the given users of one block.
 func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	codes, zones := p.memberships(number, what, len(ids), func(capping.Segments) []uint32 { return ids })
 	events := p.blocks[key-p.first]
@@ -369,7 +369,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within returns the images in the blocks of the pass.
+// within returns the images that belong to the blocks of the pass.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {
@@ -381,7 +381,7 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 	return images[place(p.first):place(p.first+len(p.blocks))]
 }
 
-// noteImages does for images what note does for dense ids. The images may belong to several blocks of the pass.
+// noteImages works like note, for images instead of dense ids. The images may belong to several blocks of the pass.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {
 		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {
@@ -400,7 +400,7 @@ func (p *pass) noteImages(number uint32, what happening, images []capping.UserID
 	}
 }
 
-// imageBlock judges the users of a block. The users are given once for each event.
+// imageBlock judges the users of a block. images[i] is the user of events[i].
 func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	order := make([]uint32, len(events))
 	for i := range order {
@@ -422,7 +422,7 @@ func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	}
 }
 
-// block judges the users of a block.
+// block judges the users of a block with dense ids.
 func (j *judge) block(key int, events []event) {
 	if len(events) == 0 {
 		return
@@ -451,7 +451,7 @@ func (j *judge) block(key int, events []event) {
 	}
 }
 
-// user judges the sends of a user, and adds those that the store must hold.
+// user judges the sends of a user, and adds the sends that the store must hold to the expected sends.
 func (j *judge) user(user capping.UserID, sends []send) {
 	if !j.config.OnlyFiles {
 		j.judge(user, sends)

@@ -18,7 +18,7 @@ const (
 	Stranger  = "stranger"     // an object that does not belong to an audit
 	Disagrees = "disagrees"    // an index entry that differs from its file
 	Gap       = "gap"          // missing records between other records
-	Loss      = "loss"         // records that an instance could not keep, as it noted itself
+	Loss      = "loss"         // records that an instance noted as lost
 	NoPolicy  = "no_policy"    // a configuration version without its policy
 	OverSend  = "over_send"    // a send that a limit forbade
 
@@ -49,7 +49,7 @@ type Finding struct {
 	Place     string `json:"place,omitempty"` // place of a send that the store lacks
 }
 
-// User is the user of a finding. In JSON it is a number for a dense id, and the name otherwise.
+// User is the user of a finding. JSON shows a number for a dense id, and a name otherwise.
 type User struct {
 	ID   capping.UserID
 	Name string // "": the id is dense
@@ -80,7 +80,7 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// named returns the user of a finding.
+// named returns a user of a finding, with a name if ids are not dense.
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {
@@ -89,7 +89,7 @@ func (s *work) named(user capping.UserID) *User {
 	return u
 }
 
-// Report says what was checked and lists the findings.
+// Report says what verify checked, and lists the findings.
 type Report struct {
 	Files    int   `json:"files"`
 	Open     int   `json:"open_files"`
@@ -109,10 +109,10 @@ type Report struct {
 	noted map[string]bool
 }
 
-// MaxListed is the most findings of one kind that a report lists.
+// MaxListed is the maximum number of findings of one kind that a report lists.
 const MaxListed = 1000
 
-// Healthy reports whether there are no findings.
+// Healthy reports whether the verification has no findings.
 func (r *Report) Healthy() bool { return len(r.Found) == 0 }
 
 func (r *Report) find(f Finding) {
@@ -124,7 +124,7 @@ func (r *Report) find(f Finding) {
 	}
 }
 
-// note adds a sentence to the report, once.
+// note adds a note to the report unless the report already has it.
 func (r *Report) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if r.noted == nil {

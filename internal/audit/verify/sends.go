@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// never is later than every instant, including those of future calls.
+// never is later than every instant of a call, even of a future call.
 const never = capping.Never + 1
 
-// call is the part of a record that is needed to judge sends.
+// call has the data of a record that verify needs to judge sends.
 type call struct {
 	from, to capping.Instant // bounds of the timestamps that the call recorded
 	sequence uint64
@@ -25,7 +25,7 @@ type call struct {
 	slack    int32 // largest difference to other clocks, in milliseconds
 }
 
-// happening is the type of effect that a call has on a user's sends.
+// happening is the type of effect that a call has on the sends of a user.
 type happening uint8
 
 const (
@@ -43,7 +43,8 @@ type event struct {
 	what    happening
 }
 
-// happens returns the effect of a group on the sends of its users. ok is false if the group has no effect.
+// happens returns the effect of a call on the sends of a group's users. ok is false if the call has no effect on these
+// sends.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -56,7 +57,7 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	return 0, false
 }
 
-// send is a recorded send of a user, with the data needed to judge it.
+// send is a recorded send of a user, with the data that verify needs to judge it.
 type send struct {
 	*call
 	segment uint8
@@ -64,7 +65,8 @@ type send struct {
 	gone    capping.Instant // time from which the send may be missing from the log
 }
 
-// sendsOf returns a user's sends, in the order of time, from the user's events in the same order.
+// sendsOf returns the sends of a user, in the order of time. The events must be the events of the user, in the same
+// order.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
@@ -80,7 +82,7 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway sets the earliest time at which a release may have removed the sends from the log.
+// takeAway sets, for the sends that a release may have removed from the log, the earliest time of the removal.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -97,8 +99,8 @@ func takeAway(sends []send, c *call, what happening) {
 	}
 }
 
-// certainlyBefore reports whether call a was recorded before call b was decided, for every possible difference of
-// their instances' clocks.
+// certainlyBefore reports whether call a was recorded before call b was decided, for every possible difference between
+// the clocks of their instances.
 func certainlyBefore(a, b *call) bool {
 	slack := capping.Instant(0)
 	if a.instance != b.instance {
@@ -107,7 +109,7 @@ func certainlyBefore(a, b *call) bool {
 	return a.to+slack < b.from
 }
 
-// table holds the calls of a pass, with the policies and segments that decided them.
+// table holds the calls of a pass, with the policies and segments that decided the calls.
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
@@ -118,21 +120,21 @@ type table struct {
 	unsure    []span
 }
 
-// span is a time span whose records may be missing, releases among them.
+// span is a time span in which records, including records of releases, may be missing.
 type span struct{ from, to capping.Instant }
 
-// longestCall is the longest time, in milliseconds, by which a missing call may have begun before the latest recorded
+// longestCall is the maximum time, in milliseconds, by which a missing call may have begun before the latest recorded
 // call.
 const longestCall = 5 * 60 * 1000
 
-// unsureSince reports whether a record of a release between the send and the instant may be missing.
+// unsureSince reports whether the record of a release may be missing between a send and the instant until.
 func (t *table) unsureSince(s *send, until capping.Instant) bool {
 	return slices.ContainsFunc(t.unsure, func(u span) bool { return u.from <= until && u.to >= s.from })
 }
 
 type messageKey struct{ namespace, id string }
 
-// policy is the set of limits under a version of the configuration.
+// policy is the set of limits of one configuration version.
 type policy struct {
 	version     string
 	policy      *capping.Policy // nil: unknown
@@ -140,7 +142,7 @@ type policy struct {
 	retention   capping.Instant
 }
 
-// world is the membership of users in one generation.
+// world describes the memberships of users in one generation.
 type world struct {
 	name  string
 	known bool
@@ -185,7 +187,7 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// location returns the user's time zone at a send. ok is false if the zone is unknown.
+// location returns the user's time zone at the time of a send. ok is false if the zone is unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {
@@ -197,7 +199,7 @@ func (t *table) location(s *send) (place *time.Location, ok bool) {
 	return w.zones[s.zone-1], true
 }
 
-// periods caches calendar periods by quarters of an hour.
+// periods caches the calendar periods of limits, by quarters of an hour.
 type periods map[periodKey]capping.Rule
 
 type periodKey struct {
@@ -206,7 +208,7 @@ type periodKey struct {
 	quarter  int64
 }
 
-// rule returns the limit's rule at an instant, in the user's time zone.
+// rule returns the rule of a limit at an instant, in the user's time zone.
 func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
 	if l.Calendar == "" {
 		return l.RuleIn(at, 0, nil)

@@ -10,7 +10,7 @@ import (
 	"capper/internal/audit/archive"
 )
 
-// series is the list of each instance's files, which follow each other by number.
+// series holds the files of each instance, which must follow each other by number.
 type series struct {
 	rolled  map[string][]audit.Entry
 	open    map[string][]audit.Entry
@@ -25,15 +25,15 @@ func (s *series) add(e *archive.Entry) { s.rolled[e.Instance] = append(s.rolled[
 
 func (s *series) addOpen(e audit.Entry) { s.open[e.Instance] = append(s.open[e.Instance], e) }
 
-// replaced reports whether a compaction rewrote the file under another name or removed it because of its age.
+// replaced reports whether a compaction rewrote the file under another name, or removed the file because of its age.
 func (s *series) replaced(h audit.Header) bool {
 	files := slices.Concat(s.rolled[h.Instance], s.open[h.Instance])
 	return h.Number <= s.dropped.Through(h.Instance) ||
 		slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
 }
 
-// report reports each instance's missing files: those between two files, and those before the first file that no
-// compaction removed.
+// report reports the missing files of each instance: files between two other files, and files before the first one that
+// no compaction removed.
 func (s *series) report(to *Report) {
 	instances := maps.Clone(s.rolled)
 	maps.Copy(instances, s.open)

@@ -33,14 +33,14 @@ type Store struct {
 	Missing func(m *MissingSend) error
 }
 
-// Question asks the store for the sends of a message on a channel.
+// Question asks the store which users have a send of a message on a channel.
 type Question struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
 	Users   []capping.UserID
 }
 
-// Answer is the store's answer to a Question. A user who is in none of its lists has the send.
+// Answer is the answer of the store to a Question. A user in no list of the Answer has the send.
 type Answer struct {
 	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
@@ -48,7 +48,7 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers is a set of users of one Place whose logs lack the send.
+// MissingUsers is a set of users whose logs lie in the same place of the store and lack the send.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
@@ -68,7 +68,7 @@ type MissingSend struct {
 	asked capping.Instant
 }
 
-// StoreReport is the result of the comparison with the store. Its numbers count sends.
+// StoreReport is the result of the comparison with the store. All of its numbers count sends.
 type StoreReport struct {
 	Since      time.Time `json:"since"` // beginning of the longest window, or the flag --since
 	Sample     float64   `json:"sample_percent"`
@@ -83,7 +83,7 @@ type StoreReport struct {
 	Places     []Place   `json:"places"`     // places where sends are missing
 }
 
-// Place is the part of the store in which sends are missing.
+// Place is a location in the store, such as a Redis partition, in which sends are missing.
 type Place struct {
 	Place   string    `json:"place"`
 	Missing int64     `json:"missing"`
@@ -91,7 +91,7 @@ type Place struct {
 	Last    time.Time `json:"last"`
 }
 
-// These constants bound a comparison with the store.
+// These constants bound the comparison with the store.
 const (
 	askedAtOnce  = 4       // questions in parallel
 	usersOfAsk   = 10_000  // most users in a question
@@ -108,7 +108,7 @@ const (
 	eraseMargin = capping.Instant(EraseMargin / time.Millisecond)
 )
 
-// ErrUnaskable reports that the service cannot answer a question, for example about a channel that is no longer
+// ErrUnaskable reports that the service cannot answer a question, for example because its channel is no longer
 // configured.
 var ErrUnaskable = errors.New("store cannot be queried")
 
@@ -159,7 +159,7 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds the sends of the user that the store must hold. sends must be in the order of time.
+// owes adds the sends of a user that the store must hold to the expected sends. sends must be in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -173,7 +173,8 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 	}
 }
 
-// displaced reports whether newer sends on the channel may have displaced the i-th send from the log.
+// displaced reports whether newer sends on the same channel may have displaced the send with the index i from a full
+// log.
 func displaced(sends []send, i int) bool {
 	if len(sends) <= capping.LogBound {
 		return false
@@ -187,7 +188,7 @@ func displaced(sends []send, i int) bool {
 	return newer >= capping.LogBound
 }
 
-// ask asks the store for the sends that a pass found.
+// ask asks the store for the sends that a pass has collected.
 func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) error {
 	questions := p.questions(list)
 	unanswered, err := c.askAll(ctx, p, questions)
@@ -200,12 +201,12 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) erro
 	return err
 }
 
-// asking is a question to the store, with the sends in question.
+// asking is a question to the store, with the sends that the question concerns.
 type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
-// questions groups sends by message and channel, one question for each pair.
+// questions groups sends by message and channel. Each question holds at most usersOfAsk sends.
 func (p *pass) questions(list []expectedSend) (questions []asking) {
 	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
 	slices.SortFunc(list, func(a, b expectedSend) int {
@@ -222,7 +223,7 @@ func (p *pass) questions(list []expectedSend) (questions []asking) {
 	return questions
 }
 
-// askAll asks the questions in parallel and returns those that the store did not answer.
+// askAll asks the questions in parallel, and returns the sends that the store could not answer.
 func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -275,7 +276,7 @@ func (c *comparison) full() bool {
 	return len(c.missing) >= mostMissing
 }
 
-// take compares an answer with the sends and returns the sends whose state is still open.
+// take compares an answer of the store with the sends, and returns the sends whose result is still unknown.
 func (c *comparison) take(p *pass, sends []expectedSend, a *Answer) (open []expectedSend) {
 	of := func(user capping.UserID) expectedSend {
 		i, _ := slices.BinarySearchFunc(sends, user, func(s expectedSend, user capping.UserID) int {
@@ -317,7 +318,7 @@ func (p *pass) missing(o expectedSend, place string, asked capping.Instant) Miss
 	return m
 }
 
-// conclude confirms the missing sends and reports them.
+// conclude confirms the missing sends with a second read of the audit, and reports them.
 func (c *comparison) conclude(ctx context.Context, w *work) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -356,8 +357,8 @@ type sendKey struct {
 
 func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
 
-// confirm reads the audit again. A send is missing only if the store must still hold it after all later releases and
-// erasures.
+// confirm reads the audit again. A send remains missing only if the store must still hold it after all later releases
+// and erasures.
 func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	erased, err := w.archive.Erased(ctx)
 	if err != nil {

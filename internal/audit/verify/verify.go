@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Config says which parts of a location are checked, and with what data. Segments is required.
+// Config says what verify checks at an audit location, and with what data. Segments is required.
 type Config struct {
 	Since, Until capping.Instant // records of calls; 0: open. Files without any are not read
 	// Segments reads a generation. If it returns an error, sends that need the generation are not judged.
@@ -21,8 +21,8 @@ type Config struct {
 	OnlyFiles  bool   // sends are not judged
 	// Name returns the text for a user whose id is not dense. Default: archive.ImageName. Calls do not overlap.
 	Name archive.Name
-	// AcceptedUntil is the end of the time in which over-sends are accepted. Earlier over-sends are counted and are
-	// no findings. The zero value accepts none.
+	// AcceptedUntil is the end of the time in which over-sends are accepted. Verify counts over-sends until this time,
+	// but they are no findings. The zero value accepts none.
 	AcceptedUntil capping.Instant
 	Store         *Store // is compared with the audit; nil: it is not. It goes without Until
 	// Uploading is the time for which a new file may lack its index entry, because a service uploads the file before
@@ -30,11 +30,11 @@ type Config struct {
 	Uploading time.Duration
 }
 
-// DefaultEvents is the default of Config.Events; it takes 200 MB of memory, or 400 MB where ids are not dense.
+// DefaultEvents is the default of Config.Events; so many events take 200 MB of memory, or 400 MB if ids are not dense.
 const DefaultEvents = 1 << 24
 
-// Check verifies a location. Check returns an error if the verification could not finish; the report then holds the
-// findings so far.
+// Check verifies an audit location. Check returns an error if the verification could not finish; the report then holds
+// the findings so far.
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)
 	if config.Name == nil {
