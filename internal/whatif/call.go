@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// call is a record during its replay.
+// call is the state of a record during its replay.
 type call struct {
 	*engine
 	r       *audit.Record
@@ -17,16 +17,16 @@ type call struct {
 	token   capping.Token
 	counted bool
 	alike   *likeness
-	// whole is set if the recorded outcome holds for every block of users without a diverged user. These blocks need
-	// no check of single users.
+	// whole is set if the recorded outcome holds for all users without diverging histories. Blocks without such users
+	// need no check of single users.
 	whole bool
-	// everybody is set if all users must be judged, even those whose outcome equals the recorded one. Shadow limits
-	// are counted correctly only then.
+	// everybody is set if all users must be judged, even users whose outcome equals the recorded outcome. Only then are
+	// shadow limits counted correctly.
 	everybody bool
-	// afresh is set if segments are counted user by user, by the generation that decides, for both policies.
-	// Otherwise the recorded segment counts are used.
+	// afresh is set if segments are counted user by user, by the generation that decides, for both policies. Otherwise
+	// the replay uses the recorded segment counts.
 	afresh   bool
-	segments capping.Segments // nil: nobody has asked yet
+	segments capping.Segments // nil: not loaded yet
 	sets     recordedSets     // segments, with the suppressed sets that the record shows
 	names    []string
 	same     []bool // by code: judged alike
@@ -36,7 +36,7 @@ type call struct {
 	before, after sum
 	// released holds the channels of the released sends, for users whose sends are known.
 	released     map[capping.Channel]*pair[Counts]
-	users        []capping.UserID // those who are looked at next, by the numbers of the histories
+	users        []capping.UserID // users to check next, by the numbers of the histories
 	groups       []uint16         // for each user, an index into the record's groups
 	ids          []uint32         // of one block of a group
 	numbers      []uint32
@@ -47,7 +47,7 @@ type call struct {
 	images       []capping.UserID // users by their ids
 }
 
-// atOnce is the number of users that are checked together. So few users fit in a core's cache.
+// atOnce is the number of users that the replay checks together. The data of so few users fits in the cache of a core.
 const atOnce = 1 << 12
 
 // begin prepares the call for the next record.
@@ -102,10 +102,11 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// own reports whether the call's own generation decides.
+// own reports whether the generation in the record decides the call.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
-// count adds the recorded numbers to both sides. Users who are judged again are moved to their new outcome later.
+// count adds the recorded numbers to the counts of both policies. For users who are judged again, the replay later
+// moves the count to the new outcome.
 func (c *call) count() {
 	users, requested := int64(0), int64(0)
 	for i := range c.r.Groups {
@@ -153,9 +154,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls each for the key of every block with users of the call, in ascending order. During the call, c.cursors
-// holds for each group the position of the block with this key, or of the next block. Users who need a check are
-// flushed afterwards.
+// blocks calls the function each for the key of every block with users of the call, in ascending order. During a call
+// of each, c.cursors holds, for each group, the position of the block with this key, or of the next block. Afterwards
+// blocks flushes the users who need a check.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -179,13 +180,13 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// in reports whether the group has users in the block.
+// in reports whether the group has users in the current block, which has the given key.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key
 }
 
-// block replays the users of a filter call in one block.
+// block replays the users of a filter call who are in one block.
 func (c *call) block(key int) error {
 	p := c.histories.pages[key]
 	whole := c.whole && (p == nil || p.diverged == 0)
@@ -210,7 +211,7 @@ func (c *call) block(key int) error {
 			continue
 		case group.Outcome == audit.Denied:
 			continue
-		default: // the user's history says whether a replayed send is known
+		default: // only the user's history shows whether a replayed send is known
 			c.histories.settle(key)
 		}
 		if err := c.take(g, group.Users, c.cursors[g]); err != nil {
@@ -229,7 +230,7 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// take queues the users of a group's block for a check.
+// take queues the users in one block of a group for a check.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	c.ids = users.AppendAt(c.ids[:0], at)
 	c.users = capping.AppendUsers(c.users, c.ids)
@@ -263,7 +264,7 @@ func (c *call) flush() error {
 	return nil
 }
 
-// look selects the queued users who are judged again.
+// look checks queued users. look judges a user again if the rules for the user or the user's two histories differ.
 func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.codes, c.numbers = resized(c.codes, len(users)), resized(c.numbers, len(users))
 	c.segments.Numbers(c.byID(users), c.numbers)
@@ -291,13 +292,13 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// byID returns the ids of users, by the numbers of the histories. The ids are valid until the next call.
+// byID returns the ids of users whose numbers in the histories are given. The ids are valid until the next call.
 func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// decide judges users with the domain's code, as of the record's time and with the sets that the record shows. groups
-// holds the group of each user.
+// decide judges users with the code of the service (capping.Capper), as of the record's time and with the sets that the
+// record shows. groups holds the group of each user.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Change is a change of one number of a policy.
+// Change is a change of one limit of a policy.
 type Change struct {
 	// Segment is the segment whose limit changes. If it is empty, the limit changes for every segment that has it, and
 	// for users in no segment. Users in no segment have the segment "default".
@@ -29,9 +29,9 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
 }
 
-// Changed returns the policy with the changes, which apply in their order. The policy p itself is unchanged. segments
-// names the published segments: one without limits of its own has the default limits, until a change names it. The
-// error is a *ChangeError.
+// Changed returns a copy of the policy with the changes, applied in their order. The policy p itself is unchanged.
+// segments names the published segments; a segment without limits of its own has the default limits until a change
+// names the segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)
@@ -49,7 +49,8 @@ func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.P
 	return &changed, nil
 }
 
-// apply changes the policy. The returned message says why the change does not fit the field.
+// apply changes the policy. If the change does not fit, message is the reason, and field names the field of the change
+// at fault.
 func (c *Change) apply(p *capping.Policy, segments []string) (field, message string) {
 	if !c.Remove && (c.Max < 0 || c.Max > capping.LogBound) {
 		return "max", fmt.Sprintf("%d is not a number from 0 to %d", c.Max, capping.LogBound)

@@ -16,8 +16,9 @@ import (
 type Config struct {
 	// Policy is the alternative policy. If it is nil, the policy in force at each call applies.
 	Policy *capping.Policy
-	// Policies returns the policy of a configuration version, and is called once for each. Generations returns the
-	// segments of a generation. The replay keeps the few generations that were used last, and asks again for others.
+	// Policies returns the policy of a configuration version; the replay calls it once for each version. Generations
+	// returns the segments of a generation. The replay keeps the few generations that were used last, and calls
+	// Generations again for others.
 	Policies    func(version string) (*capping.Policy, error)
 	Generations func(name string) (capping.Segments, error)
 	// Generation replaces the generations of all records. If it is empty, each record keeps its own generation.
@@ -27,12 +28,12 @@ type Config struct {
 	// Since and Until bound the calls that are counted; 0 means no bound. Earlier records are replayed but not
 	// counted.
 	Since, Until capping.Instant
-	// MaxDecisions and MaxBytes bound the work and the memory of a replay, which ends with a *BoundError beyond them;
-	// 0 means no bound. MaxBytes does not cover the segments.
+	// MaxDecisions and MaxBytes bound the work and the memory of a replay; 0 means no bound. A replay that exceeds a
+	// bound ends with a *BoundError. MaxBytes does not cover the segments.
 	MaxDecisions, MaxBytes int64
 }
 
-// BoundError reports that a replay reached one of its bounds.
+// BoundError reports that a replay exceeded one of its bounds.
 type BoundError struct {
 	Decisions, Bytes int64 // decisions and memory of the replay so far
 }
@@ -41,8 +42,8 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("what-if: more than %d decisions or %d MiB are too much", e.Decisions, e.Bytes>>20)
 }
 
-// Run replays the records, which must be in the order of time, and returns the result under the other policy. Run
-// runs in the caller's goroutine. Run keeps no records, but it keeps some of their bitmaps.
+// Run replays the records, which must be in the order of time, and returns the result under the other policy. Run works
+// in the caller's goroutine. Run keeps no records, but it keeps some of their bitmaps.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {
@@ -80,7 +81,7 @@ type engine struct {
 	alike       map[alikeKey]*likeness
 	other       *judging
 
-	longest, shortest time.Duration // retentions of the policies seen so far and the other one
+	longest, shortest time.Duration // retentions of the other policy and of all policies that were read so far
 	asked             *firstAsked
 	last              capping.Instant
 	c                 call // reused
@@ -88,7 +89,7 @@ type engine struct {
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
 }
 
-// inForce is a policy that was in force, with the capper that decides by the alternative policy.
+// inForce is a policy that was in force, with the capping.Capper that decides by the alternative policy.
 type inForce struct {
 	*capping.Policy
 	*judging
@@ -100,7 +101,7 @@ type alikeKey struct {
 	exempt  bool
 }
 
-// judging is a policy with the capper that decides by it.
+// judging holds a capping.Capper that decides by a policy.
 type judging struct {
 	capper   *capping.Capper
 	segments capping.Segments // segments of the call that is decided
@@ -165,7 +166,7 @@ func (e *engine) replay(r *audit.Record) error {
 	return e.bounded()
 }
 
-// bounded returns an error if the replay has reached a bound.
+// bounded returns an error if the replay has exceeded a bound.
 func (e *engine) bounded() error {
 	decisions, bytes := e.tallies.decided, e.histories.bytes+e.histories.numbers.Bytes()
 	if e.cfg.MaxDecisions > 0 && decisions > e.cfg.MaxDecisions || e.cfg.MaxBytes > 0 && bytes > e.cfg.MaxBytes {
@@ -193,7 +194,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 	return p, nil
 }
 
-// retain extends the time for which histories are kept to the time that the policy looks back.
+// retain extends the time for which the replay keeps histories to the retention of the policy.
 func (e *engine) retain(policy *capping.Policy) {
 	retention := policy.Retention(e.cfg.Widen)
 	if e.longest = max(e.longest, retention); e.shortest == 0 || retention < e.shortest {
@@ -201,7 +202,7 @@ func (e *engine) retain(policy *capping.Policy) {
 	}
 }
 
-// generation returns the segments by which a record's users are judged.
+// generation returns the segments by which the replay judges the users of a record.
 func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
@@ -218,10 +219,11 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	return s, nil
 }
 
-// keptGenerations is the number of generations in memory. Instances of one time differ by a generation or two.
+// keptGenerations is the number of generations that a replay keeps in memory. Service instances use at most one or two
+// different generations at the same time.
 const keptGenerations = 4
 
-// use notes that a generation was used, and drops the one whose last use is longest ago.
+// use notes that a generation was used, and drops the generation whose last use is longest ago.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return
@@ -233,7 +235,7 @@ func (e *engine) use(name string) {
 	}
 }
 
-// likenessOf returns which of the record's users have the same rules under both policies.
+// likenessOf returns which users of the record have the same rules under both policies.
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
 	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) &&
 		e.shortest < e.longest
@@ -254,7 +256,7 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 	return e.alike[key]
 }
 
-// firstAsked holds the time of each message's first request, for as long as a log may hold the message.
+// firstAsked holds the time of the first call for each message, for as long as a log may hold the message.
 type firstAsked struct {
 	young, old map[messageKey]capping.Instant
 	began      capping.Instant // start of young
@@ -269,8 +271,8 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since returns the time of the message's first request, which may be this one. A pause longer than longest begins a
-// new time.
+// since returns the time of the first call for a message, which may be the current call. After a pause that is longer
+// than longest, since starts again.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {
@@ -287,7 +289,7 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 	return first
 }
 
-// withholdsBySets reports whether any of the policies that decide withholds sends from the members of sets.
+// withholdsBySets reports whether any of the deciding policies withholds sends from the members of sets.
 func (e *engine) withholdsBySets() bool {
 	for _, p := range e.policies {
 		if len(p.judging.capper.Policy().Sets()) > 0 {
@@ -297,7 +299,7 @@ func (e *engine) withholdsBySets() bool {
 	return false
 }
 
-// result returns the counts of the replay.
+// result returns the counts of the replay, with notes.
 func (e *engine) result() *Result {
 	r := e.tallies.result(e)
 	if r.Generation = e.cfg.Generation; r.Generation != "" && e.withholdsBySets() {

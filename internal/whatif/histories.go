@@ -10,11 +10,11 @@ import (
 	"capper/internal/capping"
 )
 
-// histories holds the sends of every user: the recorded sends, and the sends under the other policy.
+// histories holds the sends to every user: the recorded sends, and the sends under the other policy.
 type histories struct {
-	pages []*page     // by the upper half of the ids; nil: nobody was sent anything
+	pages []*page     // by the upper half of the ids; nil: no user of the page got a send
 	calls capping.Log // calls that sent something, by number: time, channel, message
-	// horizon is an instant. No policy looks back to sends at or before it.
+	// horizon is an instant. No policy counts sends at or before this instant.
 	horizon capping.Instant
 	bytes   int64
 	numbers *numbering.Numbers // nil: the ids are dense
@@ -28,7 +28,7 @@ func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
 }
 
-// numbered returns the record with the ids by which histories are kept.
+// numbered returns the record with dense ids, or with numbers that replace images.
 func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	if !slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Images != nil }) {
 		return r, nil
@@ -39,7 +39,7 @@ func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	return h.numbers.Record(r)
 }
 
-// call stores a call that sends something and returns its number.
+// call stores a call that sends a message and returns the number of the call.
 func (h *histories) call(e capping.Entry) uint32 {
 	before := cap(h.calls)
 	h.calls = capping.Log(nil).Record(h.calls, e, -1)
@@ -47,12 +47,12 @@ func (h *histories) call(e capping.Entry) uint32 {
 	return uint32(h.calls.Len() - 1)
 }
 
-// entry returns the log entry of a call.
+// entry returns the log entry of the call with the given number.
 func (h *histories) entry(call uint32) []byte {
 	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
 }
 
-// page returns the page with this key, and creates the page if necessary.
+// page returns the page with the given key, and creates the page if necessary.
 func (h *histories) page(key int) *page {
 	if h.pages[key] == nil {
 		h.pages[key] = &page{bytes: func(n int) { h.bytes += int64(n) }}
@@ -61,8 +61,8 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// later notes that a call sent to the users of the i-th block of a bitmap under both policies. The block is kept as a
-// whole; its users get the send into their histories when the histories are needed.
+// later notes that a call sent a message, under both policies, to the users in the block with the index i of a bitmap.
+// The page keeps the block as a whole until a replay needs the histories of its users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -70,7 +70,7 @@ func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	p.pending = append(p.pending, sent{users, i, call})
 }
 
-// pendingBytes returns the memory of the pending bitmaps, in bytes.
+// pendingBytes returns the memory of the bitmaps that pages keep, in bytes.
 func (h *histories) pendingBytes() (bytes int64) {
 	counted := map[*bitmap.Bitmap]bool{}
 	for _, p := range h.pages {
@@ -88,7 +88,7 @@ func (h *histories) pendingBytes() (bytes int64) {
 	return bytes
 }
 
-// settle adds a page's pending sends to the histories of its users.
+// settle adds the pending sends of a page to the histories of its users.
 func (h *histories) settle(key int) {
 	p := h.pages[key]
 	if p == nil || len(p.pending) == 0 {
@@ -106,7 +106,7 @@ func (h *histories) settle(key int) {
 	p.pending = nil
 }
 
-// add adds a call to the user's recorded history, to the history under the other policy, or to both.
+// add adds a call to the recorded history of a user, to the history under the other policy, or to both.
 func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) {
 	if recorded && other && p.append(low, call) {
 		return
@@ -121,7 +121,7 @@ func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) 
 	p.set(low, h.first, h.second)
 }
 
-// read reads the user's histories from the page, without sends that no policy looks back to.
+// read reads the histories of a user from the page, without sends that no policy counts any more.
 func (h *histories) read(p *page, low uint16) {
 	recorded, other := p.histories(p.place(low))
 	h.first = append(h.first[:0], h.live(recorded)...)
@@ -135,8 +135,8 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded returns the calls that a bounded log would keep. bounded drops the oldest calls of the newest call's
-// channel beyond capping.LogBound, and keeps at most longest calls in all.
+// bounded returns the calls that a bounded log would keep. If the channel of the newest call has more than
+// capping.LogBound calls, bounded drops its oldest call. bounded keeps at most longest calls in all.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -156,9 +156,9 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes a message's sends on a channel from both histories of the user; channel 0 means all channels.
-// release returns the channels of the removed sends in the recorded history, and those of later sends than the given
-// instant in the other history. The results are valid until the next call.
+// release removes the sends of a message on a channel from both histories of a user; channel 0 stands for all channels.
+// recorded has the channels of the sends that were removed from the recorded history. other has the channels of the
+// removed sends in the other history that are later than the given instant. Both slices are valid until the next call.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -178,7 +178,7 @@ func (h *histories) release(p *page, low uint16, channel capping.Channel, token 
 	return h.released.before, h.released.after
 }
 
-// channelsOf returns the channels of the selected calls, each once.
+// channelsOf returns the channels of the calls that the function meant selects, each once.
 func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
 	for _, call := range calls {
 		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {
@@ -188,7 +188,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// sent reports whether the user's recorded history has the message on the channel.
+// sent reports whether the recorded history of the user contains the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {
@@ -200,7 +200,7 @@ func (h *histories) sent(p *page, low uint16, channel capping.Channel, token cap
 	return false
 }
 
-// divergedAt reports whether the user's two histories differ.
+// divergedAt reports whether the two histories of a user differ.
 func (p *page) divergedAt(low uint16) bool {
 	if p == nil || p.diverged == 0 {
 		return false

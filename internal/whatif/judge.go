@@ -8,13 +8,13 @@ import (
 	"capper/internal/capping"
 )
 
-// logs makes the histories readable for a capper, as a store. It only judges; the replay adds sends to the histories
-// when it settles the call.
+// logs is a store that lets a capping.Capper read the histories. logs only judges; the replay adds sends to the
+// histories when it settles the call.
 type logs struct {
 	*histories
 	widen time.Duration
 
-	mu     sync.Mutex       // guards the fields below: parts of a call with many rules run in parallel
+	mu     sync.Mutex       // guards the fields below, because batches of a call with many rules run in parallel
 	users  []capping.UserID // by the numbers of the histories, where ids are not dense
 	places []uint32
 	// headers is the sum of the prefetched headers. Nothing reads it; it keeps the compiler from removing the reads.
@@ -26,7 +26,7 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter judges every user of the batch by capping.Judge. Filter passes over the users three times, so that the
+// Filter judges every user of the batch with capping.Judge. Filter iterates over the users three times, so that the
 // processor loads the memory of many users at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
@@ -36,7 +36,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	for _, user := range users {
 		l.places = append(l.places, l.pages[user>>16].place(uint16(user)))
 	}
-	for i, place := range l.places { // asks for all blocks before the first is needed
+	for i, place := range l.places { // loads all blocks before the first is needed
 		if place != 0 {
 			l.headers += *l.pages[users[i]>>16].header(place)
 		}
@@ -58,7 +58,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// of returns the log of the user whose block is at the place.
+// of returns the log of a user; place is the location of the user's block in the page.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]
@@ -78,26 +78,26 @@ func resized[T any](s []T, n int) []T {
 	return s
 }
 
-// ClockTolerance returns the clock tolerance of the store whose decisions were recorded.
+// ClockTolerance returns the clock tolerance of the store that made the recorded decisions.
 func (l *logs) ClockTolerance() time.Duration { return l.widen / 2 }
 
-// Release returns errNotAsked: a replay settles releases as they were recorded.
+// Release returns errNotAsked, because a replay settles releases as they were recorded.
 func (l *logs) Release(context.Context, capping.Token, capping.Channel, []capping.UserID, []capping.Released) error {
 	return errNotAsked
 }
 
-// Erase returns errNotAsked: a store of histories does not support it.
+// Erase returns errNotAsked, because a replay never erases users.
 func (l *logs) Erase(context.Context, capping.UserID) error { return errNotAsked }
 
-// Log returns errNotAsked: a store of histories does not support it.
+// Log returns errNotAsked, because a replay never reads logs in this way.
 func (l *logs) Log(context.Context, capping.UserID) (capping.Log, error) { return nil, errNotAsked }
 
-// Messages returns errNotAsked: a store of histories does not support it.
+// Messages returns errNotAsked, because a replay never reads messages in this way.
 func (l *logs) Messages(context.Context, []capping.Token) (map[capping.Token]capping.Message, error) {
 	return nil, errNotAsked
 }
 
-// Health reports a healthy store.
+// Health reports that the store is healthy.
 func (l *logs) Health(context.Context) capping.Health {
 	return capping.Health{Kind: "what-if", State: "ok"}
 }

@@ -9,24 +9,24 @@ import (
 	"capper/internal/capping"
 )
 
-// page holds the users of one block of ids: the sends to each user, and the changes in them.
+// page holds the sends to the users of one block of ids, and how these sends change under the other policy.
 //
-// A user with a history has a block of words: a header, then the numbers of the recorded calls that sent something,
-// oldest first. The history under the other policy follows only if it differs (diverged). Blocks have 4, 8, 16 …
-// words. A slot holds the place and the length of a user's block.
+// Each user with a history has a block of words: a header, then the numbers of the recorded calls that sent a message
+// to the user, oldest first. The history under the other policy follows only if it differs (diverged). Blocks have 4,
+// 8, 16 … words. A slot holds the location and the length of the block of a user.
 type page struct {
 	// A slot is the place of a user's block × 32 plus the binary logarithm of its words; 0 means no history. A page
 	// with few users has its slots in groups, a page with many users in flat.
 	groups   *[pageIDs / slotIDs]*[slotIDs]uint32
 	flat     []uint32
-	filled   int                  // groups that are there
+	filled   int                  // number of groups that exist
 	words    [][]uint32           // blocks, in parts of partWords
-	free     [maxClass + 1]uint32 // by log2 of the words: the first block that is free; the next is its first word
-	pending  []sent               // by calls whose users have no blocks for it yet, oldest first
+	free     [maxClass + 1]uint32 // by log2 of the words: the first free block; its first word points to the next one
+	pending  []sent               // calls whose users have no blocks for them yet, oldest first
 	diverged int                  // users whose two histories differ
 
-	asked   *bitmap.Words         // users of whom a counted call asked
-	changed *[pageIDs / 64]uint64 // those of them of whom something was decided differently
+	asked   *bitmap.Words         // users in counted calls
+	changed *[pageIDs / 64]uint64 // those of asked with at least one different decision
 	deltas  *[pageIDs]int16       // by id: counted sends more, or less, under the other policy
 	bytes   func(int)             // notes memory that is taken
 }
@@ -41,15 +41,15 @@ type sent struct {
 const (
 	pageIDs    = bitmap.BlockIDs
 	slotIDs    = 64
-	manyGroups = 100 // from which on a page is flat: then it is hardly larger, and a look is shorter
+	manyGroups = 100 // number of groups from which a page is flat, which is hardly larger and faster to read
 
 	minClass  = 2  // blocks of 4 words
-	maxClass  = 12 // the longest two histories
+	maxClass  = 12 // longest block: two full histories
 	partWords = 1 << maxClass
 )
 
-// A header holds the number of recorded calls (16 bits), the number under the other policy (15 bits), and a bit that
-// says whether the two histories differ.
+// The header of a block holds the number of recorded calls (16 bits) and the number of calls under the other policy (15
+// bits). The last bit says whether the two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -62,7 +62,7 @@ func otherIn(header uint32) int { return int(header &^ divergedBit >> countBits)
 
 func differ(header uint32) bool { return header&divergedBit != 0 }
 
-// slot returns the user's slot and creates it if necessary.
+// slot returns the slot of a user, and creates the slot if necessary.
 func (p *page) slot(low uint16) *uint32 {
 	if p.flat != nil {
 		return &p.flat[low]
@@ -82,7 +82,7 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten creates the slots of all ids of the page.
+// flatten replaces the groups of slots by one array with the slots of all ids of the page.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -94,7 +94,7 @@ func (p *page) flatten() {
 	p.groups = nil
 }
 
-// place returns the contents of the user's slot, or 0 if the user has no history.
+// place returns the content of a user's slot, or 0 if the user has no history.
 func (p *page) place(low uint16) uint32 {
 	switch {
 	case p == nil:
@@ -107,19 +107,19 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at returns the block at a place.
+// at returns the block at a location in the page.
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
 }
 
-// header returns the header of the block at a place.
+// header returns the header of the block at a location in the page.
 func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
-// histories returns the calls that sent to the user: the recorded ones, and those under the other policy. Both slices
-// share the page's memory.
+// histories returns the calls that sent a message to the user: the recorded calls, and the calls under the other
+// policy. Both slices share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -133,7 +133,7 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// append adds a call to both histories of the user. ok is false if the block has no space left.
+// append adds a call to both histories of a user. ok is false if the block has no space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
@@ -150,7 +150,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	return true
 }
 
-// set replaces the user's histories. The slices must not be part of the page's memory.
+// set replaces the histories of a user. The slices must not share the memory of the page.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
 	if *slot != 0 && differ(*p.header(*slot)) {
@@ -175,7 +175,7 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 	}
 }
 
-// resize gives the slot an empty block for the given number of words. With words = 1 the slot has no block.
+// resize gives a slot an empty block for the given number of words. If words is 1, the slot gets no block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -194,7 +194,7 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc returns a block of 1<<class words with undefined contents.
+// alloc returns the location of a block of 1<<class words, whose content is undefined.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)
@@ -204,7 +204,7 @@ func (p *page) alloc(class uint32) (place uint32) {
 	if last < 0 || len(p.words[last])+1<<class > partWords {
 		part := make([]uint32, 0, partWords)
 		if last < 0 { // a page with few users must not take a whole part
-			part = make([]uint32, 1, slotIDs) // place 0 is none
+			part = make([]uint32, 1, slotIDs) // location 0 means none
 		}
 		p.words = append(p.words, part)
 		p.bytes(4 * cap(part))
@@ -217,7 +217,7 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that a counted call asked for the users of the i-th block of a bitmap.
+// ask notes that a counted call contained the users in one block of a bitmap.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)
@@ -226,7 +226,7 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes a different decision for the user, and adds more to the user's difference in counted sends.
+// change notes a different decision for a user, and adds more to the difference in the user's counted sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {
 		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)

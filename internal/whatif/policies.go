@@ -11,7 +11,7 @@ import (
 
 var errNotAsked = errors.New("a replay supports only decisions of recorded calls")
 
-// likeness reports which users of a call have the same rules under both policies.
+// likeness says which users of a call have the same rules under both policies.
 type likeness struct {
 	all  bool            // all users have the same rules
 	of   map[string]bool // by segment that a policy names: same rules; unused if all is true
@@ -25,7 +25,7 @@ func (l *likeness) has(segment string) bool {
 	return l.rest
 }
 
-// compare returns which users have the same rules on a channel under both policies. exempt says that the sends ignore
+// compare returns which users have the same rules on a channel under both policies. exempt is true if the sends ignore
 // limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
@@ -54,7 +54,7 @@ func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) b
 		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
 }
 
-// suppressed returns the sets from which the policy withholds sends on the channel, in the order of the policy.
+// suppressed returns the sets from whose members the policy withholds sends on the channel, in the order of the policy.
 func suppressed(p *capping.Policy, channel capping.Channel, exempt bool) (sets []string) {
 	for i := range p.Suppress {
 		if s := &p.Suppress[i]; s.Channels.Has(channel) && (!exempt || s.EvenExempt) {

@@ -13,9 +13,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Replay runs the records of an archive and returns the result under the other policy. Replay begins as far before
-// cfg.Since as any limit looks back. A nil cfg.Policies stands for the policies of the archive. Unreadable files are
-// left out; faults holds their errors, and the notes of the result name them.
+// Replay replays the records of an archive and returns the result under the other policy. Replay begins before
+// cfg.Since, by the longest time that any limit looks back. A nil cfg.Policies stands for the policies of the archive.
+// Replay skips unreadable files; faults holds their errors, and the notes of the result name them.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {
 	if cfg.Policies == nil {
 		cfg.Policies = func(version string) (*capping.Policy, error) { return from.Policy(ctx, version) }
@@ -52,7 +52,7 @@ func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Res
 	return result, r.faults, err
 }
 
-// days formats a duration in whole days, if it is a number of days.
+// days formats a duration of two days or more in days, rounded up.
 func days(d time.Duration) string {
 	if d < 48*time.Hour {
 		return capping.Span(d)
@@ -66,7 +66,7 @@ type replay struct {
 	faults []error
 }
 
-// begins returns the time of the audit's first record: of all records, or of the records that were read.
+// begins returns the time of the first record of the audit, including records that the replay did not read.
 func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, error) {
 	first := capping.InstantOf(result.Begins)
 	instances, err := r.Instances(ctx)
@@ -78,8 +78,7 @@ func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, e
 	return first, err
 }
 
-// longest returns the longest time that any limit looks back, among the alternative limits and the limits in the
-// audit.
+// longest returns the longest time that any limit looks back, among the alternative limits and all limits in the audit.
 func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration, err error) {
 	if cfg.Policy != nil {
 		longest = cfg.Policy.Retention(cfg.Widen)

@@ -14,7 +14,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// picture is a chart for light and dark mode, with a description in words.
+// picture is a chart in a light and a dark version, with a description in words.
 type picture struct {
 	Alt   string
 	Light template.URL
@@ -34,7 +34,7 @@ type pageView struct {
 	Parts     []part
 }
 
-// Page writes the result as one HTML page. what names the question, such as the file with the limits.
+// Page writes the result as one HTML page. what is the title of the page, such as the name of the file with the limits.
 func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
@@ -51,7 +51,7 @@ func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	return t.Execute(to, p)
 }
 
-// mostBars is the most bars of a picture. The table beside the picture has all rows.
+// mostBars is the maximum number of bars in a picture. The table beside the picture has all rows.
 const mostBars = 20
 
 // drawTable draws the picture of a table. drawTable returns nil if a picture would show nothing.

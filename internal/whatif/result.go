@@ -6,7 +6,7 @@ import (
 	"capper/client/api"
 )
 
-// Result is the result of a replay. Its JSON names are stable.
+// Result is the result of a replay. The names of its JSON fields are stable.
 type Result struct {
 	// Since and Until bound the calls that are counted. Begins is the time of the first record that was read; records
 	// before Since are replayed but not counted. Warm is the time from which the history before the counted calls was
@@ -24,10 +24,10 @@ type Result struct {
 
 	Calls   int64 `json:"calls"`   // filter calls and releases that were counted
 	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
-	Judged  int64 `json:"judged"`  // users whom the replay judged again; the outcome of the others is the recorded one
-	Decided int64 `json:"decided"` // decisions that were gone through, those before Since included
-	// These fields count what cannot be judged: unavailable users (their retry counts instead), decisions about users
-	// who were erased, and gaps where records were lost.
+	Judged  int64 `json:"judged"`  // users whom the replay judged again; all others have the recorded outcome
+	Decided int64 `json:"decided"` // decisions that were replayed, including those before Since
+	// These fields count results that cannot be judged: unavailable users (their retry counts instead), decisions about
+	// users who were erased, and gaps where records were lost.
 	Unavailable int64 `json:"unavailable"`
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
@@ -36,7 +36,7 @@ type Result struct {
 	Days      []api.WhatIfRow `json:"days"` // in UTC, those without calls left out
 	Segments  []api.WhatIfRow `json:"segments"`
 	Channels  []api.WhatIfRow `json:"channels"`
-	Campaigns []api.WhatIfRow `json:"campaigns"` // by how much they change, at most maxCampaigns
+	Campaigns []api.WhatIfRow `json:"campaigns"` // the largest changes first, at most maxCampaigns
 
 	Limits []api.WhatIfChange `json:"limits"` // denials by limit, suppressed, holdout and quiet
 	Shadow []api.WhatIfChange `json:"shadow"` // users allowed whom a shadow limit would have denied
@@ -45,7 +45,7 @@ type Result struct {
 	Memory memory          `json:"memory"`
 }
 
-// newRow returns the row of a name.
+// newRow returns a row of the result with a name and its counts.
 func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 	return api.WhatIfRow{Name: name, Before: of.before.answer(), After: of.after.answer(), Gained: of.after.gained,
 		Lost: of.after.lost}
@@ -54,7 +54,7 @@ func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 // Counts counts decisions; see api.WhatIfCounts.
 type Counts struct {
 	Sends, Replayed, Denied, Unjudged, Released int64
-	// Under the other limits: sends that the record lacks, and recorded sends that are missing.
+	// gained counts sends that only the other limits allow; lost counts recorded sends that the other limits deny.
 	gained, lost int64
 }
 
@@ -73,9 +73,9 @@ func (c *Counts) add(o Counts) {
 	c.lost += o.lost
 }
 
-// memory is the memory of the replay at its end.
+// memory is the memory that a replay uses at its end.
 type memory struct {
 	Bytes        int64   `json:"bytes"`
-	Users        int64   `json:"users"` // with a history, or of whom was asked
+	Users        int64   `json:"users"` // with a history, or in a counted call
 	BytesPerUser float64 `json:"bytes_per_user"`
 }

@@ -8,22 +8,22 @@ import (
 	"capper/internal/capping"
 )
 
-// recordedSets is the generation of a call, whose suppressed sets have the members that the record shows. The record
-// contains the changes of sets by calls; the generation does not.
+// recordedSets is the generation of a call, but its suppressed sets have the members that the record shows. The record
+// reflects the changes of sets by API calls, and the generation does not.
 //
-// A user whom the service denied because of a set was in that set, and in no set that the policy names before it. A
+// A user whom the service denied because of a set was in this set, and in no set that the policy names before it. A
 // user with another outcome was in none of the sets that the policy suppressed for the send. The generation decides
-// about all other users and sets. If another generation replaces that of the call, its sets count as they are, and the
-// record shows only the sets that it lacks.
+// about all other users and sets. If another generation replaces the generation of the call, recordedSets uses the sets
+// of the replacing generation unchanged. The record then shows only the sets that this generation lacks.
 type recordedSets struct {
 	capping.Segments
-	own    bool           // Segments is the generation that the record names; otherwise its sets count as they are
+	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged
 	names  []string       // the sets that the policy in force suppressed for the send, in its order
 	shown  [][]membership // by set and group
 	groups []uint16       // for each user of the next decision, an index into the record's groups
 }
 
-// membership says whether the users of a group were in a set.
+// membership says whether the users of a group were in a set, according to the record.
 type membership uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 	stranger                   // the users were not in the set
 )
 
-// take reads a record's groups, whose users were decided under the policy.
+// take reads the groups of a record whose users were decided under the policy.
 func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from capping.Segments, own bool) {
 	s.Segments, s.own, s.names, s.shown = from, own, suppressed(policy, r.Channel, r.Exempt), nil
 	for k, name := range s.names {
@@ -44,7 +44,7 @@ func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from cappin
 	}
 }
 
-// shows returns the membership of a group in the set with the name, which is names[k].
+// shows returns the membership of a group in the set with the given name, which is names[k].
 func shows(g *audit.Group, names []string, k int, name string) membership {
 	switch {
 	case g.Outcome != audit.Allowed && g.Outcome != audit.Replayed && g.Outcome != audit.Denied:
@@ -59,7 +59,8 @@ func shows(g *audit.Group, names []string, k int, name string) membership {
 	return unknown
 }
 
-// Set returns a set by its name. A set that the service had is there, even if the generation lacks it.
+// Set returns a set by its name. If the generation lacks a set that the policy suppressed, Set returns the members that
+// the record shows.
 func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	published, ok := s.Segments.Set(name)
 	k := slices.Index(s.names, name)
@@ -72,8 +73,8 @@ func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	return &recordedSet{published, s.shown[k], s.groups}, true
 }
 
-// AsOf returns the age of a set, as the generation knows it. A set that the generation lacks is made only by calls and
-// is never old.
+// AsOf returns the as_of of a set in the generation. A set that the generation lacks exists only because of API calls,
+// and is never too old.
 func (s *recordedSets) AsOf(set string) time.Time {
 	dated, ok := s.Segments.(capping.Dated)
 	if _, published := s.Segments.Set(set); !ok || !published {
@@ -82,14 +83,14 @@ func (s *recordedSets) AsOf(set string) time.Time {
 	return dated.AsOf(set)
 }
 
-// recordedSet is a set as a record shows it.
+// recordedSet is a set with the members that a record shows.
 type recordedSet struct {
 	published capping.Set  // nil: the generation lacks the set
 	shown     []membership // by group
 	groups    []uint16     // by user
 }
 
-// Mark marks the users of the set. The users are those of the whole decision, in their order.
+// Mark marks the users who are in the set. The users must be the users of the whole decision, in their order.
 func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	in := make([]uint8, len(users))
 	if s.published != nil && slices.Contains(s.shown, unknown) {

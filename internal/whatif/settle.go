@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// settleRecorded adds the sends of users whose outcome equals the recorded one.
+// settleRecorded adds the sends to users whose outcome equals the recorded outcome to the histories and counts.
 func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	for i, user := range users {
 		outcome := c.r.Groups[groups[i]].Outcome
@@ -31,15 +31,15 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// sends reports whether the call sent to the user according to the record. A replay of an unknown send, from before
-// the audit or from a call without an answer, counts as a send.
+// sends reports whether the call sent the message to the user according to the record. A recorded replay of an unknown
+// send counts as a send. The unknown send is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
-// countSegment counts a user's outcome by segment: in full, or as a correction of the recorded count, which does not
-// distinguish replays.
+// countSegment counts the outcome of a user by segment. If the recorded segment counts are used, countSegment only
+// corrects them, because they do not distinguish replays from sends.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
 	replay := outcome == audit.Replayed && !sent
@@ -60,7 +60,7 @@ func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent boo
 	}
 }
 
-// settleJudged adds the outcomes of users who were judged again.
+// settleJudged adds the outcomes of users who were judged again to the histories and counts.
 func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.Decisions) {
 	if c.observe != nil {
 		c.observe(c.r, c.byID(users), d.Verdicts)
@@ -96,8 +96,8 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack subtracts the user's recorded outcome from the counts of the other policy, if that outcome is known. sent
-// means that the outcome is a send, even if the record calls it a replay.
+// takeBack subtracts the recorded outcome of a user from the counts of the other policy. sent is true if the outcome is
+// a send, even if the record calls it a replay.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {
@@ -114,13 +114,13 @@ func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	if c.afresh {
 		return
 	}
-	if g.Outcome == audit.Replayed { // the record counts it among those who were allowed
+	if g.Outcome == audit.Replayed { // the record counts it among the allowed users
 		counts = Counts{Sends: -1}
 	}
 	c.after.byCode[code].add(counts)
 }
 
-// countJudged counts the decision for user i under the other policy.
+// countJudged counts the decision under the other policy for the user with the index i.
 func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 	var counts Counts
 	switch d.Verdicts[i].Outcome {
@@ -154,7 +154,7 @@ func (c *call) countShadow(d *capping.Decisions) {
 	}
 }
 
-// release replays a release.
+// release replays the record of a release.
 func (c *call) release() {
 	for i := range c.r.Groups {
 		n := int64(c.r.Groups[i].Users.Cardinality())
@@ -182,8 +182,8 @@ func (c *call) release() {
 	})
 }
 
-// settleReleases removes the released sends of users. Users with equal histories are already counted. An unknown send
-// counts as a send under both policies.
+// settleReleases removes the released sends of users from their histories. Users with equal histories are already
+// counted. A released send that is not in the recorded history counts under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {
@@ -203,7 +203,7 @@ func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// countReleased counts, by channel, the sends that a release removed from a user whose sends are known.
+// countReleased counts, by channel, the sends that a release removed from the histories of a user.
 func (c *call) countReleased(released, diverged bool, recorded, other []capping.Channel) {
 	if c.released == nil {
 		c.released = map[capping.Channel]*pair[Counts]{}

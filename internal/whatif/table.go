@@ -8,7 +8,7 @@ import (
 	"capper/client/api"
 )
 
-// Table is a table of texts: a title, names of columns, and rows. Numbers are already formatted.
+// Table is a table of texts with a title, column names, and rows. Numbers are already formatted.
 type Table struct {
 	Title string
 	Says  string // content of the table, in a sentence
@@ -36,7 +36,7 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged returns sentences about decisions that the counts leave out.
+// unjudged returns sentences about decisions that the counts do not contain.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
 		if n > 0 {
@@ -50,7 +50,7 @@ func unjudged(r *Result) (lines []string) {
 	return append(lines, r.Notes...)
 }
 
-// Tables returns the counts of a result as tables. campaigns is the most campaigns to list.
+// Tables returns the counts of a result as tables. campaigns is the maximum number of campaigns to list.
 func Tables(r *Result, campaigns int) []Table {
 	tables := []Table{
 		rows("Sends a day", "All times are in UTC. Denials are counted per call: a user in three calls can be "+
@@ -161,7 +161,7 @@ func many(n int64, thing string) string {
 	return number(n) + " " + thing + "s"
 }
 
-// percent returns the relative change of a count. percent returns "" if the count before was 0.
+// percent returns the relative change of a count, or "new" if the count was 0 before.
 func percent(before, after int64) string {
 	switch {
 	case before == after:

@@ -19,7 +19,7 @@ type sum struct {
 	unavailable, erased, judged int64
 
 	segments []segmentSum
-	byCode   []Counts // counts by segment code, for codes beyond segments
+	byCode   []Counts // counts by segment code, in addition to segments
 	limits   []limitSum
 	shadow   map[string]int64
 }
@@ -49,10 +49,10 @@ func (s *sum) copy(from *sum) {
 	maps.Copy(s.shadow, from.shadow)
 }
 
-// resent counts a replay as a send.
+// resent counts a recorded replay as a send.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// segment returns the counts of a segment.
+// segment adds a segment and returns its counts.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})
 	return &s.segments[len(s.segments)-1].Counts
@@ -92,7 +92,7 @@ type tallies struct {
 	campaigns      map[campaignKey]*pair[Counts]
 	limits, shadow map[string]*pair[int64]
 	configs        []string
-	faults         map[string]bool // why users could not be judged
+	faults         map[string]bool // reasons why users could not be judged
 }
 
 func newTallies() *tallies {
@@ -119,11 +119,11 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the most campaigns that are counted apart. The limit bounds the memory for callers that send to
-// single users under an id each.
+// maxCampaigns is the maximum number of campaigns that are counted separately. The limit bounds the memory if callers
+// use a separate message id for each user.
 const maxCampaigns = 100_000
 
-// others is the name of the row for all further campaigns.
+// others is the name of the row for all campaigns beyond maxCampaigns.
 const others = "(others)"
 
 func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {
@@ -163,7 +163,7 @@ func (t *tallies) end(c *call) {
 	t.endNamed(c)
 }
 
-// endOn adds the counts of a call on one channel. A release on all channels has a part for each channel.
+// endOn adds the counts of a call on one channel. For a release on all channels, endOn is called once for each channel.
 func (t *tallies) endOn(c *call, channel capping.Channel, before, after *Counts) {
 	addTo(at(t.channels, channel), before, after)
 	key := campaignKey{c.r.Message, channel}
@@ -265,7 +265,8 @@ func changes(m map[string]*pair[int64]) []api.WhatIfChange {
 	return list
 }
 
-// channelName returns the name of a channel from the policies that were read. The other policy takes precedence.
+// channelName returns the name of a channel from the policies that were read. The name in the other policy takes
+// precedence.
 func (e *engine) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -289,7 +290,7 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// users counts users by the change in their sends.
+// users counts users by the change in their number of sends.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
 	known := int64(0)
@@ -333,7 +334,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// known returns the number of users of the page who have a history or were part of a call.
+// known returns the number of users of the page who have a history or were in a counted call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())
