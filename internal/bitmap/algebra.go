@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// Encoded holds the ids of one block in their stored form. The zero value holds no id.
+// Encoded holds the ids of one block in the form in which a Bitmap stores them. The zero value holds no id.
 type Encoded struct{ of container }
 
-// Encode returns the ids in w in their stored form, for the block with this key.
+// Encode returns the ids in w in the form in which a Bitmap stores the block with the given key.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
-// Join returns the bitmap that consists of the blocks, which must be in the order of their keys.
-// Blocks without ids are left out.
+// Join returns the bitmap that consists of the given blocks. The caller passes the blocks in the order of their keys.
+// Join leaves out blocks without ids.
 func Join(blocks []Encoded) *Bitmap {
 	list := make([]container, 0, len(blocks))
 	for _, b := range blocks {
@@ -23,10 +23,11 @@ func Join(blocks []Encoded) *Bitmap {
 	return assemble(list)
 }
 
-// Blocks returns the key of the last block with an id, plus 1.
+// Blocks returns the key of the bitmap's last block that holds an id, plus 1. For an empty bitmap, Blocks returns 0.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
-// Load sets w to the ids of the block with this key, under the rules of Extent.
+// Load sets w to the ids that the bitmap holds in the block with the given key, and returns their extent. Load changes
+// w only if Load returns Some.
 func (b *Bitmap) Load(key int, w *Words) Extent {
 	c := b.container(uint16(key))
 	if c == nil {
@@ -39,7 +40,7 @@ func (b *Bitmap) Load(key int, w *Words) Extent {
 	return extent
 }
 
-// Add adds the ids of the block with this key to w.
+// Add adds to w the ids that the bitmap holds in the block with the given key.
 func (b *Bitmap) Add(key int, w *Words) {
 	if c := b.container(uint16(key)); c != nil {
 		c.addTo(&w.bits)
@@ -59,7 +60,7 @@ func (c *container) loadInto(w *words) {
 	}
 }
 
-// CountIn counts the ids in w that the bitmap holds. The ids in w belong to the block with this key.
+// CountIn counts the ids in w that the bitmap holds. The ids in w belong to the block with the given key.
 func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	c := b.container(uint16(key))
 	switch {
@@ -87,7 +88,7 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	return n
 }
 
-// Blocks returns the key of the last block with an id, plus 1.
+// Blocks returns the key of the map's last block that has an id with a code, plus 1.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
 // Code returns the code of one id.
@@ -97,7 +98,7 @@ func (m *CodeMap) Code(id uint32) uint8 {
 	return codes[0]
 }
 
-// block returns the block with this key. A block after the last one is empty.
+// block returns the block with the given key. If the key is above the last block, block returns a block without codes.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {
 		return m.blocks[key]
@@ -105,8 +106,8 @@ func (m *CodeMap) block(key int) block {
 	return block{kind: uniformBlock}
 }
 
-// Load sets w to the ids that have this code in the block with this key, under the rules of Extent.
-// The code must not be 0.
+// Load sets w to the ids that have the given code in the block with the given key, and returns their extent. For
+// Nothing and Everything, w is undefined. The code must not be 0.
 func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	b := m.block(key)
 	switch b.kind {
@@ -130,7 +131,8 @@ func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	}
 }
 
-// LoadAny sets w to the ids that have any code in the block with this key, under the rules of Extent.
+// LoadAny sets w to the ids that have any code in the block with the given key, and returns their extent. For Nothing
+// and Everything, w is undefined.
 func (m *CodeMap) LoadAny(key int, w *Words) Extent {
 	b := m.block(key)
 	switch {
@@ -151,14 +153,14 @@ func (m *CodeMap) planesOf(b block) []uint64 {
 	return m.planes[b.at : int(b.at)+containerWords*m.width]
 }
 
-// match sets w to the ids whose bits in the planes are the bits of the code.
+// match sets w to the ids whose bits in the planes equal the bits of the given code.
 func (w *Words) match(planes []uint64, width int, code uint8) Extent {
-	var flip [8]uint64 // masks that turn each plane into the ids whose bit agrees with the code
+	var flip [8]uint64 // masks that turn each plane into the ids whose bit equals the bit of the code
 	for p := range width {
 		flip[p] = uint64(code>>p&1) - 1
 	}
 	any, all := uint64(0), ^uint64(0)
-	if width == 3 { // 4 to 7 segments: unrolled, as in Lookup
+	if width == 3 { // width 3 means 4 to 7 segments: unrolled as in Lookup
 		for i := range w.bits {
 			p := planes[3*i : 3*i+3 : 3*i+3]
 			x := (p[0] ^ flip[0]) & (p[1] ^ flip[1]) & (p[2] ^ flip[2])
@@ -202,7 +204,8 @@ func extentOfWords(union, intersection uint64) Extent {
 	}
 }
 
-// sparseIDs calls found with the lower half and the code of each id of a sparse block.
+// sparseIDs calls the function found for each id of a sparse block. The arguments are the lower 16 bits of the id and
+// the code of the id.
 func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	at := int(b.at)
 	users := at + sparseHeader
@@ -213,9 +216,8 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	}
 }
 
-// CountCodes counts the ids in w by code and adds the results to counts, which must have an element
-// for every code. Element 0 counts the ids without a code. The ids in w belong to the block with this
-// key.
+// CountCodes counts the ids in w by code and adds the results to counts, which must have an element for every code.
+// Element 0 of counts is for the ids without a code. The ids in w belong to the block with the given key.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -234,8 +236,8 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	}
 }
 
-// countPlanes counts the ids of a block by code. For each word it takes the lowest remaining id,
-// counts all ids with the same code at once, and repeats.
+// countPlanes counts the ids of a block by code. For each word, countPlanes takes the lowest uncounted id, counts all
+// ids with the code of that id, and repeats.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]
@@ -253,11 +255,12 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	}
 }
 
-// Filled returns the number of blocks that have an id.
+// Filled returns the number of blocks of the bitmap that hold at least one id.
 func (b *Bitmap) Filled() int { return len(b.containers) }
 
-// KeyAt returns the key of the i-th block that has an id. Keys ascend.
+// KeyAt returns the key of the block with the index i, counting only blocks that hold an id. The keys ascend with i.
 func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
 
-// AppendAt appends the ids of the i-th block that has an id, in ascending order.
+// AppendAt appends the ids of one block to the slice ids, in ascending order. The index i counts only blocks that hold
+// an id.
 func (b *Bitmap) AppendAt(ids []uint32, i int) []uint32 { return b.containers[i].appendTo(ids) }

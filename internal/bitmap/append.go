@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The bytes
-// are the same as those of a Set with these ids. An id costs a few nanoseconds, because AppendSorted
-// builds no intermediate set. Only the lower 32 bits of an id count.
+// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The appended bytes equal the
+// bytes that a Set with these ids encodes. An id costs a few nanoseconds, because AppendSorted builds no intermediate
+// set. AppendSorted uses only the lower 32 bits of an id.
 func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
@@ -46,17 +46,17 @@ func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	return forms
 }
 
-// sizeOf returns an upper bound of the encoded size of a bitmap with these containers, in bytes.
+// sizeOf returns an upper bound of the encoded size, in bytes, of a bitmap whose containers have the given forms.
 func sizeOf(forms []form) int {
-	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if they will not be written
+	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if appendHeader leaves them out
 	for i := range forms {
 		size += forms[i].size()
 	}
 	return size
 }
 
-// runsOf counts the runs among the ids of one container. The loop avoids a branch for each id, because
-// the branch could not be predicted.
+// runsOf counts the runs among the ids of one container. The loop has no branch that depends on an id, because the
+// processor could not predict such a branch.
 func runsOf[ID ~uint32 | ~uint64](ids []ID) int {
 	runs := 1
 	for i := 1; i < len(ids); i++ {

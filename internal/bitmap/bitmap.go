@@ -20,7 +20,7 @@ type Bitmap struct {
 	card       uint64
 }
 
-// newBitmap returns the bitmap with these containers, whose data is at the end of raw.
+// newBitmap returns the bitmap with the given containers, whose data is at the end of raw.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
 	at := len(raw)
@@ -36,15 +36,15 @@ func newBitmap(raw []byte, list []container) *Bitmap {
 // Bytes returns the encoded bitmap. The caller must not change the bytes.
 func (b *Bitmap) Bytes() []byte { return b.raw }
 
-// SizeBytes returns the memory of the bitmap: its bytes and the index of its containers.
+// SizeBytes returns the memory of the bitmap in bytes: the encoded bitmap and the index of its containers.
 func (b *Bitmap) SizeBytes() int64 {
 	return int64(len(b.raw) + containerSize*len(b.containers) + placeSize*len(b.table))
 }
 
-// Cardinality returns the number of ids.
+// Cardinality returns the number of ids in the bitmap.
 func (b *Bitmap) Cardinality() uint64 { return b.card }
 
-// Bounds returns the lowest and the highest id; ok is false for an empty bitmap.
+// Bounds returns the lowest and the highest id of the bitmap. For an empty bitmap, ok is false.
 func (b *Bitmap) Bounds() (lowest, highest uint32, ok bool) {
 	if len(b.containers) == 0 {
 		return 0, 0, false
@@ -67,14 +67,14 @@ func (b *Bitmap) Containers() map[string]int {
 	return kinds
 }
 
-// All yields the ids in ascending order.
+// All returns an iterator over the ids of the bitmap in ascending order.
 func (b *Bitmap) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		b.Roaring().Iterate(yield)
 	}
 }
 
-// IDs returns the ids in ascending order. The caller owns the slice.
+// IDs returns the ids of the bitmap in ascending order. The caller owns the returned slice.
 func (b *Bitmap) IDs() []uint32 {
 	ids := make([]uint32, 0, b.card)
 	for i := range b.containers {
@@ -83,8 +83,8 @@ func (b *Bitmap) IDs() []uint32 {
 	return ids
 }
 
-// Roaring returns the set as a bitmap of the roaring library, for set arithmetic. The result shares
-// the bytes of b and must not be changed.
+// Roaring returns the set as a bitmap of the roaring library, for set operations. The returned bitmap shares the bytes
+// of b, so the caller must not change the returned bitmap.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
 	if b.card == 0 { // the library would read past the end of the bytes of an empty set
@@ -98,8 +98,8 @@ func (b *Bitmap) Roaring() *roaring.Bitmap {
 	return r
 }
 
-// Sample returns n of the ids in ascending order, or all ids if the bitmap has fewer. The same seed
-// returns the same sample.
+// Sample returns n random ids of the bitmap in ascending order, or all ids if the bitmap has fewer than n. Calls with
+// equal seeds return equal samples.
 func (b *Bitmap) Sample(n int, seed uint64) []uint32 {
 	set := b.Roaring()
 	if uint64(n) >= b.card {

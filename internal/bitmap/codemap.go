@@ -6,11 +6,11 @@ import (
 	"capper/internal/parallel"
 )
 
-// CodeMap maps every id to the first of up to 255 bitmaps that holds the id. A CodeMap is immutable,
-// shares no memory with the bitmaps, and is safe for concurrent use. doc.go describes its layout and
-// its costs.
+// CodeMap maps every id to the first of up to 255 bitmaps that holds the id. A CodeMap is immutable, shares no memory
+// with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes the layout of a CodeMap and
+// the cost of a lookup.
 type CodeMap struct {
-	blocks []block // by id>>16, up to the highest block that holds an id
+	blocks []block // index: id>>16; ends with the highest block that holds an id
 	planes []uint64
 	sparse []byte
 	width  int // planes per block
@@ -20,7 +20,7 @@ type CodeMap struct {
 type block struct {
 	at   uint32 // plane block: index of its first word in planes; sparse block: index of its first byte in sparse
 	kind blockKind
-	code uint8 // uniform block: the code of all its ids
+	code uint8 // uniform block: the code of all ids of the block
 }
 
 const blockSize = 8
@@ -28,25 +28,26 @@ const blockSize = 8
 type blockKind uint8
 
 const (
-	// uniformBlock is a block in which all ids have the same code; an empty block has code 0.
+	// uniformBlock is a block in which all ids have the same code. An empty block is a uniformBlock with code 0.
 	uniformBlock blockKind = iota
-	// planeBlock is a block that stores `width` bits per code: bit p of the code of id i is bit i of
-	// plane p. The planes are interleaved by words of 64 ids.
+	// planeBlock is a block that stores `width` bits per code: bit p of the code of the id i is bit i of plane p. The
+	// planes are interleaved: each plane contributes one 64-bit word for every 64 ids.
 	planeBlock
-	// sparseBlock is a block that begins with 257 16-bit offsets, counted in users: the start of each
-	// page of 256 ids, and the end of the last page. For each user in ascending order, the low byte of
-	// the id and the code follow.
+	// sparseBlock is a block that begins with 257 16-bit offsets, counted in users. The offsets give the start of each
+	// page of 256 ids and the end of the last page. After the offsets, a sparseBlock stores two bytes per user in
+	// ascending order: the low byte of the id, and the code.
 	sparseBlock
 )
 
 const (
 	sparseHeader = 257 * 2
-	// sparseMax keeps pages short: 32 users on average, which fit in one cache line.
+	// sparseMax is the maximum number of ids in a sparse block. The limit keeps pages short: 32 users on average, which
+	// fit in one cache line.
 	sparseMax = 8192
 )
 
-// NewCodeMap returns a map of up to 255 bitmaps: the code of an id is the index of the first bitmap
-// that holds the id, plus 1. goroutines limits the number of goroutines that build the map.
+// NewCodeMap returns a map of up to 255 bitmaps. The code of an id is the index of the first bitmap that holds the id,
+// plus 1. The argument goroutines limits the number of goroutines that build the map.
 func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
@@ -62,7 +63,7 @@ func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	return m
 }
 
-// SizeBytes returns the memory of the map.
+// SizeBytes returns the memory of the map in bytes.
 func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
@@ -99,8 +100,8 @@ func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	}
 }
 
-// pick collects the bit of one id from each plane. The words of the planes for the same 64 ids are
-// adjacent, so pick reads one cache line and rarely two.
+// pick collects the bit of one id from each plane. The words of the planes for the same 64 ids are adjacent, so pick
+// usually reads one cache line, and rarely two.
 func pick(w []uint64, bit uint32) uint8 {
 	var code uint64
 	for p, x := range w {
@@ -109,15 +110,15 @@ func pick(w []uint64, bit uint32) uint8 {
 	return uint8(code)
 }
 
-// pick3 is the version of pick for 3 planes, which hold 4 to 7 segments. The loop is unrolled so that the compiler
+// pick3 works like pick, but only for 3 planes, which encode 4 to 7 segments. pick3 has no loop, so that the compiler
 // inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments, which includes
 // the usual number of time zones.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }
 
-// lookupSparse searches the page of 256 neighbouring ids that contains the id. The comment at
-// sparseBlock describes the layout.
+// lookupSparse searches the page of 256 neighbouring ids that contains the given id. The comment at sparseBlock
+// describes the layout of a page.
 func (m *CodeMap) lookupSparse(at int, id uint32) uint8 {
 	page := at + 2*int(id>>8&0xff)
 	from, to := m.starts(page), m.starts(page+2)

@@ -6,22 +6,22 @@ import (
 	"math/bits"
 )
 
-// The constants of the portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
+// These constants belong to the portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
 const (
-	cookieNoRun     = 12346 // "no run container" cookie: a 32-bit container count follows
-	cookieRun       = 12347 // low 16 bits of the cookie; the high 16 are containers - 1, a run flag bitset follows
-	noOffsetBelow   = 4     // a bitmap with run containers and fewer containers than this has no offset header
+	cookieNoRun     = 12346 // cookie of a bitmap without run containers; a 32-bit container count follows
+	cookieRun       = 12347 // low 16 bits of the cookie; high 16 bits: containers - 1; run flags follow
+	noOffsetBelow   = 4     // a bitmap with run containers and fewer containers than 4 has no offset header
 	maxContainers   = 1 << 16
 	containerIDs    = 1 << 16
 	containerWords  = containerIDs / 64
-	arrayMax        = 4096 // containers with up to this many ids are arrays; larger ones are bitmaps
+	arrayMax        = 4096 // containers with up to 4,096 ids are arrays; larger containers are bitmaps
 	bitmapBytes     = containerIDs / 8
 	descriptorBytes = 4
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size of the largest possible encoded bitmap of 32-bit ids, in bytes: every container
-// is a bitmap with its descriptor and offset.
+// MaxBytes is the size of the largest possible encoded bitmap of 32-bit ids, in bytes. In such a bitmap every container
+// is a bitmap container with a descriptor and an offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
@@ -36,16 +36,16 @@ func (k containerKind) String() string {
 	return [...]string{"array", "bitmap", "run"}[k]
 }
 
-// form describes the stored form of a container.
+// form describes in which form a container is stored.
 type form struct {
-	key  uint16 // the upper half of the ids
+	key  uint16 // the upper 16 bits of the ids
 	kind containerKind
 	card int
-	runs int // in a run container
+	runs int // number of runs in a run container
 }
 
-// smallest returns the form in which a container takes the fewest bytes: runs if they are smaller than
-// both other forms, else an array for up to 4,096 ids, else a bitmap.
+// smallest returns the form in which a container takes the fewest bytes. smallest prefers runs if they take fewer bytes
+// than an array and than a bitmap. Otherwise, smallest returns an array for up to 4,096 ids, and a bitmap for more ids.
 func smallest(key uint16, card, runs int) form {
 	switch {
 	case 2+4*runs < min(2*card, bitmapBytes):
@@ -69,7 +69,7 @@ func (f *form) size() int {
 	}
 }
 
-// container represents one container of an encoded bitmap: the ids key<<16 … key<<16 + 65535. Its data
+// container represents one container of an encoded bitmap: the ids key<<16 … key<<16 + 65535. The data of a container
 // shares memory with the encoded bytes.
 type container struct {
 	form
@@ -131,7 +131,7 @@ func (c *container) checkCardinality(n int) error {
 	return nil
 }
 
-// runAt decodes the run at data[i:]; end is the last id of the run, inclusive.
+// runAt decodes the run at data[i:]. The result end is the last id of the run, inclusive.
 func runAt(data []byte, i int) (start, end int) {
 	start = int(binary.LittleEndian.Uint16(data[i:]))
 	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))

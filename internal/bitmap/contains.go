@@ -11,9 +11,8 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to mark where the set holds ids[i] and marks[i] is 0. The ids may be in any
-// order; ascending ids are fastest. marks must be at least as long as ids. Mark does not allocate
-// memory.
+// Mark sets marks[i] to mark if the set holds ids[i] and marks[i] is 0. The ids may be in any order; ascending ids are
+// fastest. The slice marks must be at least as long as ids. Mark does not allocate memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -31,11 +30,11 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 
 func isZero(m uint8) uint8 { return uint8((uint32(m) - 1) >> 31) }
 
-// place locates a container within the bytes of its bitmap. place takes 8 bytes, so that the places of all containers
-// fit in the processor's cache. The zero value means that no container has the key.
+// place locates a container within the encoded bytes of a bitmap. A place takes 8 bytes, so that the places of all
+// containers fit in the processor's cache. The zero value of place means that the bitmap has no container with the key.
 type place struct {
 	at   uint32
-	n    uint16 // ids of an array, or runs of a run container
+	n    uint16 // number of ids of an array, or of runs of a run container
 	kind placeKind
 }
 
@@ -51,12 +50,12 @@ const (
 	runPlace
 )
 
-// denseSpan is the maximum number of table entries per container. Bitmaps with a sparser range of keys
-// have no table.
+// denseSpan is the maximum number of table entries per container. A bitmap whose containers would need more table
+// entries has no table.
 const denseSpan = 8
 
-// tableOf returns a table of places by key, starting at the lowest key. tableOf returns nil if the keys are so far
-// apart that a search is better than a table.
+// tableOf returns a table of places that is indexed by container key, starting at the lowest key. tableOf returns nil
+// if the keys are so far apart that a binary search is better than a table.
 func tableOf(list []container) []place {
 	if len(list) == 0 {
 		return nil
@@ -85,7 +84,7 @@ func (c *container) place() place {
 	return p
 }
 
-// place returns the place of the container with this key.
+// place returns the place of the container with the given key.
 func (b *Bitmap) place(key uint32) place {
 	if len(b.table) > 0 {
 		if at := key - uint32(b.containers[0].key); at < uint32(len(b.table)) {
@@ -99,7 +98,7 @@ func (b *Bitmap) place(key uint32) place {
 	return place{}
 }
 
-// container returns the container with this key, or nil if there is none.
+// container returns the container with the given key, or nil if the bitmap has no such container.
 func (b *Bitmap) container(key uint16) *container {
 	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })
 	if i == len(b.containers) || b.containers[i].key != key {
@@ -108,7 +107,7 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// has returns 1 if the container holds the id with this lower half, else 0.
+// has returns 1 if the container holds the id whose lower 16 bits are low, else 0.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -121,12 +120,13 @@ func (p place) has(raw []byte, low uint16) uint8 {
 	return 0
 }
 
-// window is the number of neighbouring array elements that are compared at once, in words of four.
+// window is the number of neighbouring array elements that scanWindow compares at once, in words of four elements.
 const window = 32
 
-// arrayHas searches an array container. If ids are spread evenly, the position of an id can be guessed from its value,
-// up to an error of the square root of the number of ids. A second guess, which uses the element found by the first,
-// hits the right window of 32 elements. For other arrays the window may be wrong, and then a binary search follows.
+// arrayHas searches an array container for an id. If ids are spread evenly, arrayHas can guess the position of an id
+// from the id's value. The guess is wrong by about the square root of the number of ids. A second guess, computed from
+// the element at the first guess, finds the right window of 32 elements. For unevenly spread ids the window may be
+// wrong, and then arrayHas falls back to a binary search.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {
@@ -142,11 +142,11 @@ func arrayHas(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(part), low)
 }
 
-// at returns the i-th lower half in an array.
+// at returns the array element with the index i: the lower 16 bits of an id.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
-// scanWindow searches a window for a lower half, four elements at a time: the XOR of two words has a
-// 16-bit lane of 0 where the elements are equal. Unrolling the loop halves the time.
+// scanWindow searches a window for the lower 16 bits of an id, four elements at a time. The XOR of two words has a
+// 16-bit lane of 0 if the elements in this lane are equal. Unrolling the loop halves the time.
 func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	all := uint64(low) * ones
 	w0, w1 := binary.LittleEndian.Uint64(data[0:])^all, binary.LittleEndian.Uint64(data[8:])^all
@@ -159,13 +159,13 @@ func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// Masks for the lowest and the highest bit of each 16-bit lane.
+// ones and highs are masks for the lowest and the highest bit of each 16-bit lane.
 const (
 	ones  = 0x0001_0001_0001_0001
 	highs = 0x8000_8000_8000_8000
 )
 
-// scan searches a short array for a lower half.
+// scan searches a short array for the lower 16 bits of an id.
 func scan(data []byte, low uint16) uint8 {
 	all, zero := uint64(low)*ones, uint64(0)
 	for ; len(data) >= 8; data = data[8:] {
@@ -180,7 +180,7 @@ func scan(data []byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// halves searches an array by binary search until one window remains.
+// halves narrows an array by binary search to one window, and then searches the window with scanWindow.
 func halves(data []byte, low uint16) uint8 {
 	from, n := 0, len(data)/2
 	for n > window {
@@ -192,7 +192,7 @@ func halves(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(data[2*from:]), low)
 }
 
-// runsHave searches for the last run that begins at or below low.
+// runsHave finds the last run that begins at or below low, and returns 1 if the run contains low, else 0.
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {
@@ -204,5 +204,5 @@ func runsHave(runs []byte, low uint16) uint8 {
 	return uint8(atMost(start, low)&1) & uint8(atMost(low-start, length)&1)
 }
 
-// atMost returns all ones if a <= b, else 0, without a branch.
+// atMost returns an integer with all bits set if a <= b, else 0, without a branch.
 func atMost(a, b uint16) int { return (int(a) - int(b) - 1) >> 63 }

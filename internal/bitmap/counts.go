@@ -5,16 +5,17 @@ import (
 	"math/bits"
 )
 
-// Counts holds a number for each id of one block: how often the id was added. The numbers are bit-sliced: plane k holds
-// bit k of every number, and takes 8 KiB. The zero value holds 0 for every id.
+// Counts holds a counter for each id of one block. The counter of an id says how often the caller added the id. The
+// counters are bit-sliced: plane k holds bit k of every counter, and takes 8 KiB. The zero value of Counts holds 0 for
+// every id.
 type Counts struct{ planes []*words }
 
-// fewIDs is the largest number of ids of an array that are added one by one. Adding words costs as much as some 400
-// ids.
+// fewIDs is the maximum size of an array whose ids AddAt adds one by one. Adding whole words costs as much as adding
+// some 400 single ids.
 const fewIDs = 400
 
-// AddAt adds 1 to the numbers of the ids in the i-th block of b that has an id. AddAt reads the block only once for all
-// the given counts.
+// AddAt adds 1 to the counters of the ids in one block of b. The index i counts only blocks that hold an id. AddAt
+// reads the block only once for all the given counts.
 func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	c := &b.containers[i]
 	if c.kind == arrayKind && c.card <= fewIDs {
@@ -37,7 +38,8 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// add adds 1 to the numbers of the ids in one of the 1,024 words.
+// add adds 1 to the counters of the given ids, which are the bits of the word with the index at. A block has 1,024
+// words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {
 		if k == len(c.planes) {
@@ -48,7 +50,7 @@ func (c *Counts) add(at int, ids uint64) {
 	}
 }
 
-// Subtract subtracts 1 from the number of the id with this lower half. A number of 0 stays 0.
+// Subtract subtracts 1 from the counter of the id whose lower 16 bits are low. A counter of 0 stays 0.
 func (c *Counts) Subtract(low uint16) {
 	if c.Number(low) == 0 {
 		return
@@ -60,7 +62,7 @@ func (c *Counts) Subtract(low uint16) {
 	}
 }
 
-// Number returns the number of the id with this lower half.
+// Number returns the counter of the id whose lower 16 bits are low.
 func (c *Counts) Number(low uint16) (n int) {
 	for k, p := range c.planes {
 		n |= int(p[low>>6]>>(low&63)&1) << k
@@ -68,7 +70,7 @@ func (c *Counts) Number(low uint16) (n int) {
 	return n
 }
 
-// AtLeast sets w to the ids whose number is n or more. n must be above 0.
+// AtLeast sets w to the ids whose counter is n or more. The argument n must be above 0.
 func (c *Counts) AtLeast(n int, w *Words) {
 	if bits.Len(uint(n)) > len(c.planes) {
 		w.Clear()
@@ -88,8 +90,9 @@ func (c *Counts) AtLeast(n int, w *Words) {
 	}
 }
 
-// Histogram counts ids by their number and adds the results to counts: element n counts the ids with the number n, and
-// the last element also those with larger numbers. Ids with the number 0 are not counted. in selects the ids; nil: all.
+// Histogram counts ids by the value of their counter and adds the results to counts. Element n of counts is the number
+// of ids whose counter is n. The last element of counts also includes the ids with larger counters. Histogram does not
+// count ids whose counter is 0. The argument in selects the ids; nil selects all ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)
@@ -103,7 +106,7 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// split counts the ids of a word. Their numbers agree with n in all bits above bit k.
+// split counts the given ids of one word. The counters of these ids agree with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:
@@ -116,7 +119,7 @@ func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	}
 }
 
-// Sum returns the sum of the numbers of ids. in selects the ids; nil: all.
+// Sum returns the sum of the counters of ids. The argument in selects the ids; nil selects all ids.
 func (c *Counts) Sum(in *Words) (sum int64) {
 	for k, p := range c.planes {
 		n := 0
@@ -131,5 +134,5 @@ func (c *Counts) Sum(in *Words) (sum int64) {
 	return sum
 }
 
-// SizeBytes returns the memory of the numbers.
+// SizeBytes returns the memory of the counters in bytes.
 func (c *Counts) SizeBytes() int64 { return int64(len(c.planes)) * bitmapBytes }

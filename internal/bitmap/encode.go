@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// encodeContainer encodes the ids in w in the form that takes the fewest bytes. encodeContainer returns a container
-// with card 0 if w is empty.
+// encodeContainer encodes the ids in w in the form that takes the fewest bytes. If w is empty, encodeContainer returns
+// a container whose card is 0.
 func encodeContainer(key uint16, w *words) container {
 	c := container{form: smallest(key, w.count(), w.runs())}
 	if c.card == 0 {
@@ -47,8 +47,8 @@ func (w *words) appendRuns(data []byte, runs int) []byte {
 	return data
 }
 
-// assemble encodes the containers, which must be in the order of their keys, and returns a bitmap that
-// shares the new bytes.
+// assemble encodes the containers and returns a bitmap that shares the new bytes. The caller passes the containers in
+// the order of their keys.
 func assemble(list []container) *Bitmap {
 	forms := make([]form, len(list))
 	size := 0
@@ -65,8 +65,8 @@ func assemble(list []container) *Bitmap {
 	return newBitmap(raw, list)
 }
 
-// appendHeader appends the cookie, the run flags, the descriptors and the offsets. The offsets count
-// from the beginning of the header.
+// appendHeader appends the cookie, the run flags, the descriptors and the offsets. The offsets count bytes from the
+// beginning of the header.
 func appendHeader(dst []byte, list []form) []byte {
 	start := len(dst)
 	hasRuns := slices.ContainsFunc(list, func(f form) bool { return f.kind == runKind })

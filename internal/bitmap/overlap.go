@@ -7,8 +7,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether no id is in two of the bitmaps. Disjoint reads each bitmap once instead of comparing every
-// pair, and uses all cores.
+// Disjoint reports whether no id is in two of the bitmaps. Disjoint reads each bitmap only once, because comparing
+// every pair of bitmaps would take longer. Disjoint uses all cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
 	for _, b := range bitmaps {
@@ -23,14 +23,14 @@ func Disjoint(bitmaps []*Bitmap) bool {
 	return union.Load() == sum
 }
 
-// addAll adds to w the ids that any of the bitmaps holds in the container with this key.
+// addAll adds to w the ids that any of the bitmaps holds in the container with the given key.
 func addAll(w *words, bitmaps []*Bitmap, key int) {
 	for _, f := range gather(bitmaps, key) {
 		f.data.addTo(w)
 	}
 }
 
-// keys returns the highest container key of the bitmaps, plus 1.
+// keys returns the highest container key of all the bitmaps, plus 1.
 func keys(bitmaps []*Bitmap) (n int) {
 	for _, b := range bitmaps {
 		if len(b.containers) > 0 {
@@ -40,7 +40,8 @@ func keys(bitmaps []*Bitmap) (n int) {
 	return n
 }
 
-// Common counts the ids that are in both bitmaps. Common also returns the lowest of these ids, at most samples of them.
+// Common counts the ids that are in both bitmaps. Common also returns the lowest common ids, at most as many as the
+// argument samples.
 func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
 		x, y := &a.containers[i], &b.containers[j]
@@ -67,8 +68,8 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	return ids, lowest
 }
 
-// Unions counts the ids in any bitmap of a, the ids in any bitmap of b, and the ids in both unions. Unions reads each
-// bitmap once and uses all cores.
+// Unions counts the ids in any bitmap of a, the ids in any bitmap of b, and the ids that are in both unions. Unions
+// reads each bitmap once and uses all cores.
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
@@ -86,15 +87,15 @@ func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	return counts[0].Load(), counts[1].Load(), counts[2].Load()
 }
 
-// manyPairs is the number of pairs of bitmaps from which reading every id once is faster than
-// comparing every pair.
+// manyPairs is the number of pairs of bitmaps above which Shared reads every id once, because comparing every pair
+// would be slower.
 const manyPairs = 64
 
-// maxCodes is the number of bitmaps that a one-byte code can distinguish; code 0 means no bitmap.
+// maxCodes is the number of bitmaps that a one-byte code can distinguish. Code 0 means that no bitmap holds the id.
 const maxCodes = 255
 
-// Shared counts the ids that a[i] and b[j] have in common and returns the count at index i*len(b)+j. b
-// may have at most 255 bitmaps. Shared uses all cores.
+// Shared counts, for every pair of a[i] and b[j], the ids that both bitmaps hold. The element i*len(b)+j of the result
+// is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. Shared uses all cores.
 func Shared(a, b []*Bitmap) []uint64 {
 	shared := make([]uint64, len(a)*len(b))
 	if len(shared) > manyPairs && Disjoint(b) {
@@ -105,8 +106,8 @@ func Shared(a, b []*Bitmap) []uint64 {
 	return shared
 }
 
-// addShared adds the counts of the containers with one key to shared. addShared requires that no id of these containers
-// is in two bitmaps of b.
+// addShared adds the counts of the containers with the given key to shared. addShared requires that no id of these
+// containers is in two bitmaps of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {
@@ -119,7 +120,7 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 	for _, f := range gather(a, key) {
 		var w words
-		var counts [maxCodes + 1]uint64 // by code in b; 0: in no bitmap of b
+		var counts [maxCodes + 1]uint64 // index: code in b; index 0 counts ids that are in no bitmap of b
 		f.data.addTo(&w)
 		for i, x := range w {
 			for ; x != 0; x &= x - 1 {
@@ -135,7 +136,7 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 }
 
-// LowestWithout returns the n lowest ids of b that other does not hold. A nil other holds no id.
+// LowestWithout returns the n lowest ids of b that the bitmap other does not hold. A nil other holds no id.
 func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	for i := range b.containers {
 		mine := &b.containers[i]
@@ -159,8 +160,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// Outside counts, for each bitmap of a, the ids that no bitmap of b holds. Outside reads each bitmap once. goroutines
-// limits the number of goroutines.
+// Outside counts, for each bitmap of a, the ids that no bitmap of b holds. Outside reads each bitmap once. The argument
+// goroutines limits the number of goroutines.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

@@ -1,7 +1,8 @@
 package bitmap
 
-// Patch returns the bitmap with the blocks of the ascending keys replaced: for each key, fill receives empty words and
-// adds the ids of the block. The other blocks are copied in their stored form.
+// Patch returns a copy of b in which the blocks with the given keys have new ids. The keys must ascend. For each key,
+// Patch calls fill with empty words, and fill adds the ids of the block. Patch copies all other blocks in their encoded
+// form.
 func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	list := make([]container, 0, len(b.containers)+len(keys))
 	rest := b.containers
@@ -22,7 +23,7 @@ func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	return assemble(append(list, rest...))
 }
 
-// Put adds the id with this lower half, or removes it.
+// Put adds the id whose lower 16 bits are low if member is true, and removes the id otherwise.
 func (w *Words) Put(low uint16, member bool) {
 	bit := uint64(1) << (low & 63)
 	if member {

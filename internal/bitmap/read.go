@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Read checks an encoded bitmap and returns it. The bitmap shares the memory of raw, which the caller
-// must not change afterwards. Errors describe the fault in the bytes.
+// Read checks an encoded bitmap and returns the decoded bitmap. The returned bitmap shares the memory of raw, which the
+// caller must not change after Read. Errors describe the fault in the bytes.
 func Read(raw []byte) (*Bitmap, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes and must have at most %d", len(raw), MaxBytes)
@@ -21,9 +21,9 @@ func Read(raw []byte) (*Bitmap, error) {
 
 var errTruncated = errors.New("truncated")
 
-// parseContainers parses and checks an encoded bitmap: every container is checked for order, bounds
-// and cardinality, and no byte may follow the last container. The containers share the memory of raw.
-// The time is linear in the size of raw.
+// parseContainers parses an encoded bitmap. parseContainers checks the order, the bounds and the cardinality of every
+// container, and that no byte follows the last container. The returned containers share the memory of raw. The time of
+// parseContainers is linear in the size of raw.
 func parseContainers(raw []byte) ([]container, error) {
 	list, isRun, rest, err := parseHeader(raw)
 	if err != nil {
@@ -106,8 +106,8 @@ func kindOf(isRun []byte, i, card int) containerKind {
 	}
 }
 
-// checkOffsets verifies that every stored offset is the position at which a sequential reader finds
-// the container. Readers that seek and readers that stream must see the same set.
+// checkOffsets verifies that every stored offset is the position at which a sequential reader finds the container.
+// Readers that seek to an offset and readers that read sequentially must decode the same set.
 func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, error) {
 	if len(rest) < 4*len(list) {
 		return nil, errTruncated

@@ -8,27 +8,26 @@ import (
 	"capper/internal/parallel"
 )
 
-// Set collects user ids. The zero value is an empty set. A Set takes 2 MiB, plus memory for each
-// container of 65,536 ids: a list of 2 bytes per id, or 8 KiB once that is smaller. The maximum is 514
-// MiB, for ids over the whole id space. The id space limits the memory, however large the input is.
+// Set collects user ids. The zero value is an empty set. A Set takes 2 MiB, plus memory for each container of 65,536
+// ids. A container starts as a list of 2 bytes per id and becomes a bitset of 8 KiB after 2,048 entries. A Set takes at
+// most 514 MiB, however large the input is, because the id space limits the number of containers.
 //
-// Writers and AddBitmap may be used by several goroutines at once; every other method needs exclusive
-// use.
+// Several goroutines may use Writers and AddBitmap at once. Every other method of a Set needs exclusive use.
 type Set struct {
 	containers [maxContainers]setContainer
-	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard, so
-	// that they touch little memory at a time and rarely wait for a lock.
+	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard, so that writers touch
+	// little memory at a time and rarely wait for a lock.
 	shards [shardCount]sync.Mutex
 }
 
-// setContainer holds the ids of one container: a list while there are few ids, later a bitset. The
-// list is unordered and may repeat ids.
+// setContainer holds the ids of one container: a list while the container has few ids, later a bitset. The list is
+// unordered and may repeat ids.
 type setContainer struct {
 	bits *words
 	list []uint16
 }
 
-// listMax is the maximum number of ids in a list.
+// listMax is the maximum number of ids in a list. Above this number, a setContainer becomes a bitset.
 const listMax = 2048
 
 func (c *setContainer) add(low uint16) {
@@ -80,7 +79,7 @@ func (c *setContainer) empty() bool {
 	return len(c.list) == 0 && (c.bits == nil || *c.bits == words{})
 }
 
-// SetOf returns a set of the given ids, which may be unordered and may repeat.
+// SetOf returns a set of the given ids. The ids may be in any order and may repeat.
 func SetOf(ids ...uint32) *Set {
 	s := new(Set)
 	for _, id := range ids {
@@ -89,15 +88,16 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of returns a bitmap of the given ids, which may be unordered and may repeat. For a few ids, sorting
-// them is faster than allocating a Set.
+// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. Of sorts the ids instead of
+// building a Set, because sorting a few ids is faster than allocating a Set.
 func Of(ids ...uint32) *Bitmap {
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
 	return OfSorted(slices.Compact(sorted))
 }
 
-// OfSorted returns the bitmap of strictly ascending ids, without building a Set.
+// OfSorted returns the bitmap of strictly ascending ids, without building a Set. OfSorted panics if the ids do not
+// ascend strictly.
 func OfSorted(ids []uint32) *Bitmap {
 	b, err := Read(AppendSorted(nil, ids))
 	if err != nil {
@@ -123,7 +123,7 @@ func shardOf(id uint32) int { return int(id >> 16 % shardCount) }
 // Add adds one id to the set.
 func (s *Set) Add(id uint32) { s.containers[id>>16].add(uint16(id)) }
 
-// addShard adds ids that all belong to the same shard.
+// addShard adds ids to the set under the lock of the given shard. All the ids belong to this shard.
 func (s *Set) addShard(shard int, ids []uint32) {
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
@@ -154,7 +154,7 @@ func (c *setContainer) addContainer(from *container) {
 	from.addTo(c.bits)
 }
 
-// Union adds every id of other to the set.
+// Union adds every id of the set other to s.
 func (s *Set) Union(other *Set) {
 	for key := range other.containers {
 		c, o := &s.containers[key], &other.containers[key]
@@ -170,7 +170,7 @@ func (s *Set) Union(other *Set) {
 	}
 }
 
-// Intersect removes every id that is not in b.
+// Intersect removes from the set every id that the bitmap b does not hold.
 func (s *Set) Intersect(b *Bitmap) {
 	for key := range s.containers {
 		c := &s.containers[key]
@@ -189,7 +189,7 @@ func (s *Set) Intersect(b *Bitmap) {
 	}
 }
 
-// Subtract removes every id of b.
+// Subtract removes from the set every id that the bitmap b holds.
 func (s *Set) Subtract(b *Bitmap) {
 	for i := range b.containers {
 		from := &b.containers[i]
@@ -217,8 +217,8 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set. Each container is stored in its smallest form, so the same ids always
-// produce the same bytes. Bitmap uses all cores.
+// Bitmap encodes the set. Bitmap stores each container in its smallest form, so equal sets always have equal encoded
+// bytes. Bitmap uses all cores.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16
 	for key := range s.containers {

@@ -2,8 +2,8 @@ package bitmap
 
 import "sort"
 
-// Spread returns the ids after others were inserted between them: an id grows by the number of entries in before that
-// do not exceed it. before ascends, and an entry may repeat. No id may exceed 2^32-1 in the result.
+// Spread returns the ids of b after the caller inserted other ids between them. Each entry e of before increases
+// every id that is at least e by 1. The slice before ascends, and an entry may repeat. No id in the result may exceed 2^32-1.
 func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	var list []container
 	var ids, part []uint32
@@ -13,7 +13,7 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 		for rest := ids; len(rest) > 0; {
 			inserted = after(before, inserted, rest[0])
 			key := (uint64(rest[0]) + uint64(inserted)) >> 16
-			last := (key+1)<<16 - 1 - uint64(inserted) // of this container of the result
+			last := (key+1)<<16 - 1 - uint64(inserted) // last id of b for this container of the result
 			if inserted < len(before) {
 				last = min(last, uint64(before[inserted])-1)
 			}
@@ -33,8 +33,9 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	return assemble(list)
 }
 
-// after returns the index of the first entry above a value, from an index on, in an ascending list. The steps double,
-// because the entry is mostly near or after the end.
+// after returns the index of the first entry of an ascending list that is above a value. The search begins at the index
+// from. The step of the search doubles each time, because the entry is mostly near the index from or after the end of
+// the list.
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {
 		return n
@@ -48,7 +49,7 @@ func after(list []uint32, from int, value uint32) int {
 	return from + sort.Search(len(rest), func(i int) bool { return rest[i] > value })
 }
 
-// containerOf encodes ascending ids with the same upper half.
+// containerOf encodes ascending ids that have equal upper 16 bits.
 func containerOf(ids []uint32) container {
 	c := container{form: smallest(uint16(ids[0]>>16), len(ids), runsOf(ids))}
 	c.data = appendForm(make([]byte, 0, c.size()), ids, &c.form)

@@ -15,7 +15,7 @@ func (w *words) count() int {
 	return n
 }
 
-// runs counts the runs: the bits that are set and whose lower neighbour is not set.
+// runs counts the runs in w. A run starts at each set bit whose lower neighbour is not set.
 func (w *words) runs() int {
 	n, carry := 0, uint64(0)
 	for _, x := range w {
@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next returns the first position at or after at whose bit is set after an XOR with flip, or
-// containerIDs if there is none.
+// next returns the first position at or after the argument at whose bit is set after an XOR with flip. If no bit is
+// set, next returns containerIDs.
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -57,21 +57,21 @@ func (w *words) addRange(start, end int) {
 	w[last] |= tail
 }
 
-// BlockIDs is the number of ids in one block. All ids of a block have the same upper half.
+// BlockIDs is the number of ids in one block. All ids of a block have equal upper 16 bits.
 const BlockIDs = containerIDs
 
 // MaxBlocks is the number of blocks in the whole id space.
 const MaxBlocks = maxContainers
 
-// Words holds the ids of one block as a bitset, for set arithmetic block by block. The zero value is
-// empty.
+// Words holds the ids of one block as a bitset, so that a caller can compute with sets block by block. The zero value
+// is empty.
 type Words struct{ bits words }
 
-// Extent says whether a set holds no id of a block, all ids, or some. Functions that load Words change
-// the words only if they return Some, which saves the work for most blocks.
+// Extent says whether a set holds no id of a block, all ids of the block, or only some. Callers read the words only if
+// the extent is Some, which saves work for empty and full blocks.
 type Extent uint8
 
-// The values of Extent.
+// Nothing, Some and Everything say how many ids of a block a set holds.
 const (
 	Nothing Extent = iota
 	Some
@@ -90,20 +90,19 @@ func extentOf(n int) Extent {
 	}
 }
 
-// Fill adds every id of the block.
+// Fill adds every id of the block to w.
 func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 
-// Clear removes every id.
+// Clear removes every id from w.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// Extent returns the extent of the ids in the block. If the result is Everything, all bits of the
-// words are set.
+// Extent returns the extent of the ids in w. If the result is Everything, all bits of the words are set.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
-// Count returns the number of ids.
+// Count returns the number of ids in w.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And removes the ids that are not in v.
+// And removes from w the ids that are not in v. And returns Nothing if w is empty afterwards, else Some.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -114,7 +113,7 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without removes the ids that are in v.
+// Without removes from w the ids that are in v. Without returns Nothing if w is empty afterwards, else Some.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -125,7 +124,7 @@ func (w *Words) Without(v *Words) Extent {
 	return someOf(any)
 }
 
-// Invert sets w to the ids that are not in v, which must hold some ids.
+// Invert sets w to the ids that are not in v. The caller ensures that v holds some ids of the block, but not all.
 func (w *Words) Invert(v *Words) Extent {
 	for i, x := range v.bits {
 		w.bits[i] = ^x
@@ -133,7 +132,7 @@ func (w *Words) Invert(v *Words) Extent {
 	return Some
 }
 
-// Or adds the ids of v to w, which must not be empty.
+// Or adds the ids of v to w. The caller ensures that w is not empty.
 func (w *Words) Or(v *Words) Extent {
 	all := ^uint64(0)
 	for i, x := range v.bits {
@@ -154,7 +153,7 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep removes the ids below first and above last. Both bounds belong to the block.
+// Keep removes from w the ids below first and above last. The arguments are the lower 16 bits of ids of the block.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))
@@ -163,8 +162,7 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// SetMarked sets w to the ids whose mark is 1; every mark must be 0 or 1. All ids must belong to the
-// same block.
+// SetMarked sets w to the ids whose mark is 1. Every mark must be 0 or 1. All ids must belong to one block.
 func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	w.Clear()
 	for i, id := range ids {
@@ -172,7 +170,8 @@ func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	}
 }
 
-// Rank returns the id of the block that has exactly n lower ids in w. w must hold more than n ids.
+// Rank returns the lower 16 bits of the id in w that has exactly n lower ids in w. The caller ensures that w holds more
+// than n ids.
 func (w *Words) Rank(n int) uint16 {
 	for i, x := range w.bits {
 		ids := bits.OnesCount64(x)
@@ -188,8 +187,8 @@ func (w *Words) Rank(n int) uint16 {
 	return containerIDs - 1
 }
 
-// AppendIDs appends at most limit ids of w to ids, in ascending order. The ids in w belong to the
-// block with this key.
+// AppendIDs appends at most limit ids of w to ids, in ascending order. The ids in w belong to the block with the given
+// key.
 func (w *Words) AppendIDs(ids []uint32, key, limit int) []uint32 {
 	base := uint32(key) << 16
 	for i, x := range w.bits {

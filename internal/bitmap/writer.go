@@ -1,17 +1,17 @@
 package bitmap
 
-// Writer adds ids to a Set through a buffer. Several writers may fill one set at once, but each Writer
-// serves one goroutine. Call Flush after the last Add.
+// Writer adds ids to a Set through a buffer. Several Writers may fill one Set at once, but only one goroutine may use
+// each Writer. The caller calls Flush after the last Add.
 type Writer struct {
 	set    *Set
 	buffer [shardCount][]uint32
 }
 
-// writerBuffer is the number of ids that a Writer buffers per shard before it takes the shard's lock:
-// 4 KiB per shard, so that all buffers of one Writer fit in the L2 cache.
+// writerBuffer is the number of ids that a Writer buffers per shard before the Writer takes the shard's lock. A buffer
+// takes 4 KiB per shard, so that all buffers of one Writer fit in the L2 cache.
 const writerBuffer = 1024
 
-// NewWriter returns a writer to the set.
+// NewWriter returns a Writer that adds ids to the set.
 func (s *Set) NewWriter() *Writer { return &Writer{set: s} }
 
 // Add adds ids to the set. The ids may stay in the buffer until Flush.
