@@ -2,8 +2,8 @@ package bitmap
 
 import "sort"
 
-// Spread returns the ids of b after the caller inserted other ids between them. Each entry e of before increases
-// every id that is at least e by 1. The slice before ascends, and an entry may repeat. No id in the result may exceed 2^32-1.
+// Spread returns the ids of b after the caller inserted other ids between them. Each entry e of before increases every
+// id that is at least e by 1. The slice before ascends, and an entry may repeat. No id in the result may exceed 2^32-1.
 func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	var list []container
 	var ids, part []uint32

@@ -10,27 +10,27 @@ import (
 	"sync"
 )
 
-// Unknown is the number of an image that a dictionary does not contain.
+// Unknown is the number that a dictionary returns for an image that the dictionary does not contain.
 const Unknown = 1<<32 - 1
 
 const (
 	magic       = "capdict1"
 	headerBytes = 16
-	rowMost     = 24 // images of a row, on average
+	rowMost     = 24 // maximum number of images of a row, on average
 )
 
-// Dictionary maps images to numbers. A Dictionary is immutable, shares the bytes from which it was opened, and is safe
-// for concurrent use.
+// Dictionary maps images to numbers. A Dictionary is immutable, shares the bytes passed to Open, and is safe for
+// concurrent use.
 type Dictionary struct {
-	rests []byte // the images' low bits; the index follows within the capacity
+	rests []byte // the low bits of the images; the bytes of the index follow within the capacity
 	index []byte
 	count uint32
-	shift uint // 64 - row bits
+	shift uint // 64 - number of row bits
 	width int
 	mask  uint64
 }
 
-// shape returns the number of row bits and the bytes of an image within its row, for n images.
+// shape returns the number of row bits for n images, and the number of bytes that an image takes within its row.
 func shape(n uint32) (rowBits uint, width int) {
 	if n > rowMost {
 		rowBits = uint(bits.Len32((n - 1) / rowMost))
@@ -38,14 +38,14 @@ func shape(n uint32) (rowBits uint, width int) {
 	return rowBits, int(64-rowBits+7) / 8
 }
 
-// Size returns the length of a dictionary file with n images.
+// Size returns the length in bytes of a dictionary file with n images.
 func Size(n uint32) int64 {
 	rowBits, width := shape(n)
 	return headerBytes + int64(n)*int64(width) + 4*(1<<rowBits+1)
 }
 
-// Open checks every byte of a dictionary file and returns the dictionary, which shares the bytes. Open uses two
-// goroutines.
+// Open checks every byte of a dictionary file and returns the Dictionary. The Dictionary shares the memory of raw. Open
+// uses two goroutines.
 func Open(raw []byte) (*Dictionary, error) {
 	if len(raw) < headerBytes || string(raw[:8]) != magic {
 		return nil, errors.New("dictionary: the file does not start with " + magic)
@@ -67,7 +67,8 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// check returns an error unless the index ascends from 0 to the count and the images ascend within their rows.
+// check returns an error unless the index ascends from 0 to the number of images, and the images ascend within each
+// row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
@@ -123,17 +124,18 @@ func (d *Dictionary) load(at uint32) uint64 {
 	return binary.LittleEndian.Uint64(d.rests[int(at)*d.width:])
 }
 
-// Len returns the number of images.
+// Len returns the number of images in the dictionary.
 func (d *Dictionary) Len() uint32 { return d.count }
 
-// Number returns the number of an image; ok is false and the number is Unknown if the dictionary lacks the image.
+// Number returns the number of an image. If the dictionary lacks the image, ok is false and the number is Unknown.
 func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
 	row := int(image >> d.shift)
 	n = d.search(d.start(row), d.start(row+1), image&d.mask)
 	return n, n != Unknown
 }
 
-// search returns the number of a row's image with these low bits, or Unknown. The row's numbers are first to end-1.
+// search returns the number of the image in a row whose low bits are rest, or Unknown. The numbers of the row's images
+// are first to end-1.
 func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	for n := end - first; n > 1; n = end - first {
 		half := first + n/2
@@ -149,8 +151,9 @@ func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	return Unknown
 }
 
-// Numbers sets numbers[i] to the number of images[i], or to Unknown. numbers must be as long as images. Numbers reads
-// the index for a block of images before it searches their rows, so that the memory serves many reads at once.
+// Numbers sets numbers[i] to the number of images[i], or to Unknown. The slice numbers must be as long as images.
+// Numbers first reads the index for 32 images and then searches their rows, so that the processor reads memory for
+// several images in parallel.
 func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 	const block = 32
 	var first, end [block]uint32
@@ -160,9 +163,9 @@ func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 			at := binary.LittleEndian.Uint64(d.index[4*(image>>d.shift):])
 			first[i], end[i] = uint32(at), uint32(at>>32)
 		}
-		for i, image := range part { // the first step of each search
+		for i, image := range part { // the first step of the binary search for each image
 			half := first[i] + (end[i]-first[i])/2
-			if d.rest(half) <= image&d.mask { // after the last image the index follows, so the read is safe
+			if d.rest(half) <= image&d.mask { // the index follows the last image, so reading past the images is safe
 				first[i] = min(half, end[i])
 			} else if half > first[i] {
 				end[i] = half
@@ -175,8 +178,8 @@ func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 	}
 }
 
-// After returns the number of the lowest image above the given one, which need not be in the dictionary. After returns
-// Len if there is no such image.
+// After returns the number of the lowest image in the dictionary that is above the given image. The given image need
+// not be in the dictionary. If no image in the dictionary is higher, After returns Len.
 func (d *Dictionary) After(image uint64) uint32 {
 	row := int(image >> d.shift)
 	first, rest := d.start(row), image&d.mask
@@ -185,18 +188,19 @@ func (d *Dictionary) After(image uint64) uint32 {
 	}))
 }
 
-// Image returns the image with this number, which must be below Len.
+// Image returns the image with the given number, which must be below Len.
 func (d *Dictionary) Image(number uint32) uint64 { return d.compose(d.rowOf(number), number) }
 
-// rowOf returns the row of a number, which must be below Len.
+// rowOf returns the row that contains the image with the given number. The number must be below Len.
 func (d *Dictionary) rowOf(number uint32) int {
 	return sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
 }
 
-// nearRows is the number of rows that AppendImages passes one by one before it searches the row of a number.
+// nearRows is the number of rows that AppendImages steps through before AppendImages searches the row of a number by
+// binary search.
 const nearRows = 16
 
-// AppendImages appends the images with these numbers, which must be below Len. Ascending numbers are fastest.
+// AppendImages appends the images with the given numbers, which must be below Len. Ascending numbers are fastest.
 func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) []Image {
 	row := 0
 	for _, number := range numbers {
@@ -211,12 +215,12 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// compose returns the image with this number, which is in this row.
+// compose returns the image with the given number, which is in the given row.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
-	return uint64(row)<<d.shift | d.rest(number) // a shift by 64 leaves 0: the only row is 0
+	return uint64(row)<<d.shift | d.rest(number) // if there is only row 0, the shift by 64 bits returns 0
 }
 
-// All yields numbers and images in ascending order.
+// All returns an iterator over the numbers and images in ascending order.
 func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 	return func(yield func(uint32, uint64) bool) {
 		for row, number := 0, uint32(0); number < d.count; row++ {
@@ -229,8 +233,8 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 	}
 }
 
-// Merge yields each number of old in ascending order with the image's number in new, or with Unknown. The numbers in
-// new ascend too.
+// Merge returns an iterator over the numbers of old in ascending order. With each number, the iterator yields the
+// number of the equal image in new, or Unknown if new lacks the image. The numbers in new also ascend.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

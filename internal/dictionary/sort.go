@@ -9,11 +9,11 @@ import (
 const (
 	sortBits    = 11
 	sortBuckets = 1 << sortBits
-	sortLeast   = 1 << 16 // fewer images are sorted at once
+	sortLeast   = 1 << 16 // below this number of images, Sort calls slices.Sort once
 )
 
-// Sort returns the images of all chunks in ascending order, sorted on two cores. Sort sets each chunk to nil when its
-// images are copied, so that a garbage collection during the sort frees the chunk.
+// Sort returns the images of all chunks in ascending order. Sort uses two cores. Sort sets each chunk to nil after
+// copying the images, so that a garbage collection during the sort can free the chunk.
 func Sort(chunks [][]uint64) []uint64 {
 	n := 0
 	for _, chunk := range chunks {
@@ -42,7 +42,8 @@ func Sort(chunks [][]uint64) []uint64 {
 	return sorted
 }
 
-// scatter moves the images to the buckets of their upper bits. It returns where each bucket starts.
+// scatter copies the images from the chunks to buckets, which are chosen by the upper bits of the images. The result
+// has the start index of each bucket.
 func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {
 	for _, chunk := range chunks {
 		for _, image := range chunk {

@@ -7,17 +7,19 @@ import (
 	"io"
 )
 
-// A separate file converts numbers to ids; a generation may lack it.
+// A generation of segments may have a separate file that converts numbers to ids.
 //
-// Rests: 8 bytes "caprest1", 4 bytes n, 4 bytes 0, then the rest of each number's id, 8 bytes little-endian.
+// A file of rests begins with 8 bytes "caprest1", 4 bytes n, and 4 bytes 0. Then follow the rests of the ids in the
+// order of their numbers, 8 bytes little-endian each.
 //
-// Texts: 8 bytes "captext1", 4 bytes n, 4 bytes 0; for each number one byte with the length of the text less 1, and the
-// text; then for every 16th number the offset of its length in the file, 8 bytes little-endian.
+// A file of texts begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. Then follow the texts in the order of their
+// numbers: one byte with the length of the text minus 1, and the text. At the end of the file, the index has the offset
+// of the length byte of every 16th text, 8 bytes little-endian each.
 const (
 	restMagic  = "caprest1"
 	textMagic  = "captext1"
 	textStride = 16
-	// MaxText is the largest length of a text in bytes.
+	// MaxText is the maximum length of a text in bytes.
 	MaxText = 256
 )
 
@@ -26,7 +28,7 @@ func header(magic string, n uint32) []byte {
 	return append(binary.LittleEndian.AppendUint32(raw, n), 0, 0, 0, 0)
 }
 
-// checkHeader returns the number of entries in a file.
+// checkHeader checks the header of a file and returns the number of entries in the file.
 func checkHeader(raw []byte, magic string) (n uint32, err error) {
 	if len(raw) < headerBytes || string(raw[:8]) != magic {
 		return 0, errors.New("the file does not start with " + magic)
@@ -37,24 +39,24 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 	return binary.LittleEndian.Uint32(raw[8:]), nil
 }
 
-// Rests leads from numbers to the rests of ids, which together with the images are the ids (see ids.Scheme.Back). It
-// is immutable, shares the bytes from which it was opened, and is safe for concurrent use.
+// Rests maps numbers to the rests of ids. The rest and the image of an id together determine the id (see
+// ids.Scheme.Back). A Rests value is immutable, shares the bytes passed to OpenRests, and is safe for concurrent use.
 type Rests struct{ raw []byte }
 
-// RestWriter writes a file of rests.
+// RestWriter writes a file of rests. (The package ids defines the rest of an id.)
 type RestWriter struct {
 	to      io.Writer
 	n, want uint32
 	buffer  []byte
 }
 
-// NewRestWriter returns a writer of n rests to a file.
+// NewRestWriter returns a RestWriter that writes a file with exactly n rests.
 func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 	_, err := to.Write(header(restMagic, n))
 	return &RestWriter{to: to, want: n}, err
 }
 
-// Add writes the rest of the next number.
+// Add writes the rest of the id with the next number.
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
 		return fmt.Errorf("rests of ids: more rests than the announced number %d", w.want)
@@ -73,7 +75,8 @@ func (w *RestWriter) flush() error {
 	return err
 }
 
-// Close writes what is left. It does not close the writer below.
+// Close writes the rests that are still in the buffer. Close does not close the underlying io.Writer. Close returns an
+// error if the caller added fewer rests than announced.
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf("rests of ids: %d rests instead of the announced %d", w.n, w.want)
@@ -81,10 +84,11 @@ func (w *RestWriter) Close() error {
 	return w.flush()
 }
 
-// RestsSize returns the length of a file of n rests.
+// RestsSize returns the length in bytes of a file with n rests.
 func RestsSize(n uint32) int64 { return headerBytes + 8*int64(n) }
 
-// OpenRests checks a file of rests. Every rest is valid, so the caller compares the SHA-256 of the file.
+// OpenRests checks the header and the length of a file of rests. Every 8 bytes are a valid rest, so OpenRests cannot
+// detect flipped bits: the caller must compare the SHA-256 of the file.
 func OpenRests(raw []byte) (*Rests, error) {
 	n, err := checkHeader(raw, restMagic)
 	if err != nil {
@@ -96,13 +100,13 @@ func OpenRests(raw []byte) (*Rests, error) {
 	return &Rests{raw[headerBytes:]}, nil
 }
 
-// Len returns the number of rests.
+// Len returns the number of rests in the file.
 func (r *Rests) Len() uint32 { return uint32(len(r.raw) / 8) }
 
-// Rest returns the rest of the number, which must be below Len.
+// Rest returns the rest of the id with the given number, which must be below Len.
 func (r *Rests) Rest(number uint32) uint64 { return binary.LittleEndian.Uint64(r.raw[8*int(number):]) }
 
-// TextWriter writes a file of texts. It keeps the index in memory, half a byte a text.
+// TextWriter writes a file of texts. A TextWriter keeps the index in memory, which takes half a byte per text.
 type TextWriter struct {
 	to      io.Writer
 	n, want uint32
@@ -111,14 +115,14 @@ type TextWriter struct {
 	buffer  []byte
 }
 
-// NewTextWriter returns a writer of n texts to a file.
+// NewTextWriter returns a TextWriter that writes a file with exactly n texts.
 func NewTextWriter(to io.Writer, n uint32) (*TextWriter, error) {
 	w := &TextWriter{to: to, want: n, at: headerBytes}
 	_, err := to.Write(header(textMagic, n))
 	return w, err
 }
 
-// Add writes the text of the next number.
+// Add writes the text with the next number.
 func (w *TextWriter) Add(text []byte) error {
 	switch {
 	case len(text) == 0 || len(text) > MaxText:
@@ -144,7 +148,8 @@ func (w *TextWriter) flush() error {
 	return err
 }
 
-// Close writes the index. It does not close the writer below.
+// Close writes the index of the file. Close does not close the underlying io.Writer. Close returns an error if the
+// caller added fewer texts than announced.
 func (w *TextWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf("texts: %d texts instead of the announced %d", w.n, w.want)
@@ -156,19 +161,20 @@ func (w *TextWriter) Close() error {
 	return err
 }
 
-// Texts leads from numbers to texts. It is immutable, shares the bytes from which it was opened, and is safe for
+// Texts maps numbers to texts. A Texts value is immutable, shares the bytes passed to OpenTexts, and is safe for
 // concurrent use.
 type Texts struct {
 	raw, index []byte
 	count      uint32
 }
 
-// TextsSize returns the size of the file of n texts with this number of bytes together.
+// TextsSize returns the length in bytes of a file with n texts. The argument bytes is the length of all texts together.
 func TextsSize(n uint32, bytes int64) int64 {
 	return headerBytes + int64(n) + bytes + 8*((int64(n)+textStride-1)/textStride)
 }
 
-// OpenTexts checks a file of texts. A flip within a text leaves a valid file, so the caller compares its SHA-256.
+// OpenTexts checks the header, the lengths and the index of a file of texts. OpenTexts cannot detect a flipped bit
+// within a text, so the caller must compare the SHA-256 of the file.
 func OpenTexts(raw []byte) (*Texts, error) {
 	n, err := checkHeader(raw, textMagic)
 	if err != nil {
@@ -199,27 +205,28 @@ func OpenTexts(raw []byte) (*Texts, error) {
 
 func (t *Texts) offset(i uint32) uint64 { return binary.LittleEndian.Uint64(t.index[8*int(i):]) }
 
-// Len returns the number of texts.
+// Len returns the number of texts in the file.
 func (t *Texts) Len() uint32 { return t.count }
 
-// Text returns the text of the number, which must be below Len. The result shares the file's bytes.
+// Text returns the text with the given number, which must be below Len. The returned slice shares the bytes of the
+// file.
 func (t *Texts) Text(number uint32) []byte {
 	r := t.Reader()
 	return r.Text(number)
 }
 
-// TextReader reads many texts. It begins at the last text, so that ascending numbers cost the least. A TextReader
-// belongs to one goroutine.
+// TextReader reads many texts. Each read starts at the text of the previous read if possible, so ascending numbers are
+// fastest. Only one goroutine may use a TextReader.
 type TextReader struct {
 	of   *Texts
-	next uint32 // the number of the text at this offset
+	next uint32 // number of the text at the offset at
 	at   uint64
 }
 
-// Reader returns a reader of the texts.
+// Reader returns a TextReader of the file.
 func (t *Texts) Reader() TextReader { return TextReader{of: t, next: t.count} }
 
-// Text is Texts.Text.
+// Text works like Texts.Text: Text returns the text with the given number, which must be below Len.
 func (r *TextReader) Text(number uint32) []byte {
 	if number < r.next || number/textStride != r.next/textStride {
 		r.next, r.at = number/textStride*textStride, r.of.offset(number/textStride)

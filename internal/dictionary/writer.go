@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// Writer writes a dictionary file from ascending images. It keeps the index in memory, 4 bytes a row.
+// Writer writes a dictionary file from ascending images. A Writer keeps the index in memory, which takes 4 bytes per
+// row.
 type Writer struct {
 	to     *bufio.Writer
 	index  []byte
@@ -19,7 +20,7 @@ type Writer struct {
 	failed error
 }
 
-// NewWriter returns a writer of a dictionary with exactly n images. n must be below Unknown.
+// NewWriter returns a Writer of a dictionary file with exactly n images. The number n must be below Unknown.
 func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	if n == Unknown {
 		return nil, fmt.Errorf("write dictionary: must have at most %d images of ids, got %d", uint32(Unknown)-1, n)
@@ -32,7 +33,7 @@ func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	return w, w.failed
 }
 
-// Add appends images, which must ascend strictly over all calls.
+// Add appends images to the file. All images that the caller adds must ascend strictly, also from one call to the next.
 func (w *Writer) Add(images ...uint64) error {
 	for _, image := range images {
 		switch {
@@ -54,14 +55,15 @@ func (w *Writer) Add(images ...uint64) error {
 	return w.failed
 }
 
-// startRows lets every row up to this one start at the current count, unless it has started.
+// startRows sets the start of every row up to the given row to the current number of images. startRows leaves rows that
+// already have a start unchanged.
 func (w *Writer) startRows(row uint64) {
 	for uint64(len(w.index)) <= 4*row {
 		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)
 	}
 }
 
-// Close writes the index. Close returns an error if fewer images were added than the writer was made for.
+// Close writes the index. Close returns an error if the caller added fewer images than announced to NewWriter.
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {
 		w.failed = fmt.Errorf("write dictionary: %d images of ids instead of the announced %d", w.count, w.most)

@@ -8,29 +8,29 @@ import (
 	"io"
 )
 
-// FileName is the name of the object in a segments' location that holds its kind and key.
+// FileName is the name of the object that contains the kind and the key of a segment location.
 const FileName = "ids.json"
 
-// MaxFile is the largest size of an ids.json in bytes.
+// MaxFile is the maximum size of an ids.json in bytes.
 const MaxFile = 4096
 
-// File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A location of the kind dense
-// has no such object.
+// File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A segment location whose ids are
+// dense has no ids.json.
 type File struct {
 	Kind Kind
 	Key  Key
 }
 
-// Scheme returns the scheme of the file's kind and key.
+// Scheme returns the scheme with the kind and the key of the file.
 func (f File) Scheme() *Scheme { return New(f.Kind, f.Key) }
 
-// Encode returns the bytes of ids.json, with a line end. The same file always gives the same bytes.
+// Encode returns the bytes of ids.json, with a line end. Equal File values always have equal bytes.
 func (f File) Encode() []byte {
 	return fmt.Appendf(nil, "{\"kind\": %q, \"key\": %q}\n", f.Kind, f.Key)
 }
 
-// ParseFile reads the bytes of an ids.json strictly: two fields, each once, and nothing else. The error names the
-// field, its value and the rule, without the name of the file.
+// ParseFile parses the bytes of an ids.json strictly: the object must have the fields kind and key, each once, and no
+// other field. The error text contains the field, its value and the rule, but not the name of the file.
 func ParseFile(raw []byte) (f File, err error) {
 	fields, err := fileFields(raw)
 	if err != nil {
@@ -52,8 +52,8 @@ func ParseFile(raw []byte) (f File, err error) {
 	return f, nil
 }
 
-// fileFields returns the fields of an object whose values are all strings. encoding/json alone would take "Kind" for
-// "kind", and the last of two fields of one name.
+// fileFields returns the fields of a JSON object whose values are all strings. encoding/json alone would accept "Kind"
+// instead of "kind". If a field occurs twice, encoding/json would silently use the last value.
 func fileFields(raw []byte) (map[string]*string, error) {
 	if len(raw) > MaxFile {
 		return nil, fmt.Errorf("must have at most %d bytes, got %d", MaxFile, len(raw))
@@ -79,7 +79,7 @@ func fileFields(raw []byte) (map[string]*string, error) {
 	return fields, nil
 }
 
-// fileField reads one field with its value.
+// fileField reads one field with its value from the decoder into fields.
 func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	token, err := decoder.Token()
 	if err != nil {
@@ -103,7 +103,7 @@ func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	return nil
 }
 
-// noEOF replaces the end of the input by an error that says that the input was cut.
+// noEOF replaces io.EOF by io.ErrUnexpectedEOF, which says that the input was cut off.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

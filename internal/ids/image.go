@@ -8,7 +8,7 @@ import (
 	"encoding/binary"
 )
 
-// mixer is the keyed bijection of uint64 ids; see the package comment.
+// mixer maps uint64 ids to images with the keyed bijection that the package comment describes.
 type mixer struct{ k0, k1, k2 uint64 }
 
 func newMixer(key Key) mixer {
@@ -22,31 +22,32 @@ func newMixer(key Key) mixer {
 
 func (m *mixer) image(id uint64) uint64 { return mix(mix(id^m.k0)^m.k1) ^ m.k2 }
 
-// back is the inverse of image.
+// back computes the id whose image is the given image.
 func (m *mixer) back(image uint64) uint64 { return unmix(unmix(image^m.k2)^m.k1) ^ m.k0 }
 
-// The factors of mix, and their inverses modulo 2^64.
+// factor1 and factor2 are the factors of mix; inverse1 and inverse2 are their inverses modulo 2^64.
 const (
 	factor1, inverse1 = 0xbf58476d1ce4e5b9, 0x96de1b173f119089
 	factor2, inverse2 = 0x94d049bb133111eb, 0x319642b2d24d8ec3
 )
 
-// mix is variant 13 of David Stafford's mixers: a bijection in which each bit of x moves each bit of the result with a
-// chance of about one half.
+// mix is variant 13 of David Stafford's mixers. The function mix is a bijection: flipping one bit of x flips each bit
+// of the result with a probability of about one half.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * factor1
 	x = (x ^ x>>27) * factor2
 	return x ^ x>>31
 }
 
-// unmix is the inverse of mix: a shift to the right is undone by the same shift, repeated until no bit is left.
+// unmix is the inverse function of mix. To invert a shift to the right, unmix applies multiples of this shift until no
+// bit is left.
 func unmix(x uint64) uint64 {
 	x = (x ^ x>>31 ^ x>>62) * inverse2
 	x = (x ^ x>>27 ^ x>>54) * inverse1
 	return x ^ x>>30 ^ x>>60
 }
 
-// subkeys are K1 and K2 of RFC 4493, section 2.3.
+// subkeys holds the subkeys K1 and K2 of RFC 4493, section 2.3.
 type subkeys struct{ whole, padded [aes.BlockSize]byte }
 
 func newSubkeys(block cipher.Block) (keys subkeys) {
@@ -57,7 +58,7 @@ func newSubkeys(block cipher.Block) (keys subkeys) {
 	return keys
 }
 
-// doubled returns x·2 in the field with 2^128 elements.
+// doubled returns x·2 in the finite field with 2^128 elements.
 func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	const reducer = 0x87
 	high, low := binary.BigEndian.Uint64(x[:8]), binary.BigEndian.Uint64(x[8:])
@@ -66,7 +67,8 @@ func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	return twice
 }
 
-// mac returns the upper 64 bits of AES-CMAC of a text (RFC 4493, section 2.4), and leaves all 128 in the buffer.
+// mac returns the upper 64 bits of the AES-CMAC of a text (RFC 4493, section 2.4), and leaves all 128 bits in the
+// parser's buffer.
 func (p *Parser) mac(text []byte) uint64 {
 	x, s := &p.buffer, p.scheme
 	*x = [aes.BlockSize]byte{}

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// ImagePrefix begins the names of ImageName.
+// ImagePrefix is the prefix of the names that ImageName returns.
 const ImagePrefix = "image:"
 
 // ImageText returns the text of an image: 16 hexadecimal digits in lower case.
 func ImageText(image uint64) string { return fmt.Sprintf("%016x", image) }
 
-// ParseImage parses the result of ImageText.
+// ParseImage parses a text that ImageText returned.
 func ParseImage(text string) (image uint64, ok bool) {
 	image, err := strconv.ParseUint(text, 16, 64)
 	return image, err == nil && ImageText(image) == text
 }
 
-// ImageName returns the name of a user whose id is unknown: image: and the text of the image.
+// ImageName returns a name for a user whose id is unknown: "image:" and the text of the user's image.
 func ImageName(image uint64) string { return ImagePrefix + ImageText(image) }
 
-// ParseImageName parses the result of ImageName.
+// ParseImageName parses a name that ImageName returned.
 func ParseImageName(name string) (image uint64, ok bool) {
 	text, found := strings.CutPrefix(name, ImagePrefix)
 	if !found {

@@ -10,20 +10,21 @@ import (
 // KeySize is the length of a key in bytes.
 const KeySize = 16
 
-// Key makes images differ between deployments. A deployment that loses its key finds no log again.
+// Key is the random part of a scheme: two deployments with different keys have different images for one id. A
+// deployment that loses its key cannot find the log of any user.
 type Key [KeySize]byte
 
 // NewKey returns a random key from crypto/rand.
 func NewKey() (key Key) {
-	_, _ = rand.Read(key[:]) // never returns an error: it ends the program where the system has no random bytes
+	_, _ = rand.Read(key[:]) // never returns an error: rand.Read ends the program if the system has no random bytes
 	return key
 }
 
 // String returns the key as 32 hexadecimal digits in lower case.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// ParseKey returns the key of 32 hexadecimal digits in lower case. ParseKey rejects the key of 32 zeros, which no
-// NewKey returns. The error follows the name of a field.
+// ParseKey parses a key of 32 hexadecimal digits in lower case. ParseKey rejects the key of 32 zeros, because NewKey
+// never returns this key. The caller of ParseKey writes the name of the field in front of the error text.
 func ParseKey(text string) (key Key, err error) {
 	for i := range len(text) {
 		if digit := hexDigits[text[i]]; digit > 0xf || text[i] >= 'A' && text[i] <= 'F' {

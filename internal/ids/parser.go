@@ -2,23 +2,23 @@ package ids
 
 import "encoding/binary"
 
-// Parser returns the images of many ids without allocating memory. A parser belongs to one goroutine.
+// Parser computes the images of many ids without allocating memory. Only one goroutine may use a Parser.
 type Parser struct {
 	scheme *Scheme
-	buffer [16]byte // a block here and not on the stack, where the call through cipher.Block would move it to the heap
+	buffer [16]byte // a field instead of a local variable, which the call through cipher.Block would move to the heap
 }
 
-// NewParser returns a parser of the scheme.
+// NewParser returns a Parser for the ids of the scheme.
 func (s *Scheme) NewParser() *Parser { return &Parser{scheme: s} }
 
-// Parse returns the image of an id in any spelling. The error follows the name of a field:
-// `is not a UUID: "018f" has 4 hexadecimal digits, and a UUID has 32`.
+// Parse returns the image of an id in any spelling. The caller of Parse writes the name of the field in front of the
+// error text: `is not a UUID: "018f" has 4 hexadecimal digits, and a UUID has 32`.
 func (p *Parser) Parse(text []byte) (image uint64, err error) {
 	image, _, err = p.ParseRest(text)
 	return image, err
 }
 
-// ParseRest returns the image of an id and its rest. The rest is 0 for all kinds but uuid.
+// ParseRest returns the image and the rest of an id. The rest is 0 for all kinds but uuid.
 func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	s := p.scheme
 	switch s.kind {
@@ -41,8 +41,8 @@ func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	return s.cut(s.mixer.image(id)), 0, nil
 }
 
-// Packed returns the image and the rest of a packed id, which must have Width bytes. Packed panics where the kind has
-// no packed form or the id has fewer bytes.
+// Packed returns the image and the rest of a packed id, which must have Width bytes. Packed panics if the kind has no
+// packed form or if the id has fewer bytes.
 func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	s := p.scheme
 	if s.kind == UUID {
@@ -53,7 +53,7 @@ func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	return s.cut(s.mixer.image(binary.BigEndian.Uint64(id))), 0
 }
 
-// AppendPacked is Scheme.AppendPacked, and also returns the image.
+// AppendPacked works like Scheme.AppendPacked, but also returns the image of the id.
 func (p *Parser) AppendPacked(dst, text []byte) (packed []byte, image uint64, err error) {
 	if p.scheme.kind == UUID {
 		if !parseUUID(&p.buffer, text) {
@@ -70,7 +70,7 @@ func (p *Parser) AppendPacked(dst, text []byte) (packed []byte, image uint64, er
 	return packed, image, nil
 }
 
-// BackPacked is Scheme.BackPacked.
+// BackPacked works like Scheme.BackPacked, but without allocating memory.
 func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	s := p.scheme
 	if s.narrow != 0 || s.kind == Text {
@@ -83,14 +83,15 @@ func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
 }
 
-// encrypted returns image and rest of the UUID in the buffer.
+// encrypted returns the image and the rest of the UUID that is in the parser's buffer.
 func (p *Parser) encrypted() (image, rest uint64) {
 	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
 	image, rest = binary.BigEndian.Uint64(p.buffer[:8]), binary.BigEndian.Uint64(p.buffer[8:])
 	return p.scheme.cut(image), rest
 }
 
-// decrypted returns the UUID that has an image and a rest, which the next call of a method overwrites.
+// decrypted returns the UUID that has the given image and rest. The next call of any method of the Parser overwrites
+// the returned bytes.
 func (p *Parser) decrypted(image, rest uint64) *[16]byte {
 	binary.BigEndian.PutUint64(p.buffer[:8], image)
 	binary.BigEndian.PutUint64(p.buffer[8:], rest)

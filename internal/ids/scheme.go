@@ -18,14 +18,14 @@ type Scheme struct {
 	kind   Kind
 	key    Key
 	check  string
-	mixer  mixer        // of uint64
-	block  cipher.Block // of uuid and text
-	macs   subkeys      // of text
-	narrow uint         // bits of an image; 0: all 64
+	mixer  mixer        // only for the kind uint64
+	block  cipher.Block // only for the kinds uuid and text
+	macs   subkeys      // only for the kind text
+	narrow uint         // number of bits of a narrowed image; 0: images have all 64 bits
 	idle   sync.Pool    // *Parser
 }
 
-// New returns the scheme of a kind and a key. The key of the kind dense does not count. New panics on a kind that is
+// New returns the scheme with the given kind and key. New ignores the key of the kind dense. New panics if the kind is
 // not among Kinds.
 func New(kind Kind, key Key) *Scheme {
 	if !kind.known() {
@@ -41,16 +41,17 @@ func New(kind Kind, key Key) *Scheme {
 	case UUID, Text:
 		block, err := aes.NewCipher(key[:])
 		if err != nil {
-			panic(err) // 16 bytes are a key of AES-128
+			panic(err) // never happens: 16 bytes are always a valid key of AES-128
 		}
 		s.block, s.macs = block, newSubkeys(block)
 	}
 	return s
 }
 
-// Narrow returns the scheme with images of a number of bits, 1 to 63, so that many ids share an image. The images
-// still spread over 64 bits. Narrow is only for tests: a test in internal/architecture rejects other callers. A
-// narrowed scheme has no way back, and the check of the scheme that was narrowed. Narrow panics on the kind dense.
+// Narrow returns a copy of a scheme whose images have only the given number of bits, 1 to 63, so that many ids share an
+// image. The images still spread over 64 bits. Narrow is only for tests: a test in internal/architecture rejects other
+// callers. A narrowed scheme cannot convert images to ids. The check of a narrowed scheme equals the check of the
+// original scheme. Narrow panics on the kind dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
 		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))
@@ -60,23 +61,23 @@ func Narrow(s *Scheme, bits uint) *Scheme {
 	return narrowed
 }
 
-// checkOf returns the check of a kind and a key.
+// checkOf returns the check of a scheme with the given kind and key.
 func checkOf(kind Kind, key Key) string {
 	sum := sha256.Sum256(append([]byte("capper ids check"+kind.String()+"\x00"), key[:]...))
 	return hex.EncodeToString(sum[:4])
 }
 
-// Kind returns the scheme's kind.
+// Kind returns the kind of the scheme.
 func (s *Scheme) Kind() Kind { return s.kind }
 
-// Key returns the scheme's key, which is the zero key for dense.
+// Key returns the key of the scheme. A dense scheme has the zero key.
 func (s *Scheme) Key() Key { return s.key }
 
 // Check returns 8 hexadecimal digits that depend on the kind and the key, or "" for dense. Stores and manifests keep
-// the check to refuse another kind or key.
+// the check to reject a scheme with another kind or key.
 func (s *Scheme) Check() string { return s.check }
 
-// Width returns the bytes of a packed id: 16 for uuid, 8 for uint64, and 0 for kinds without a packed form.
+// Width returns the number of bytes of a packed id: 16 for uuid, 8 for uint64, and 0 for kinds without a packed form.
 func (s *Scheme) Width() int {
 	switch s.kind {
 	case Uint64:
@@ -87,14 +88,14 @@ func (s *Scheme) Width() int {
 	return 0
 }
 
-// Parse returns the image of an id in any spelling. The error follows the name of a field. A Parser is faster where
-// there are many ids.
+// Parse returns the image of an id in any spelling. The caller of Parse writes the name of the field in front of the
+// error text. For many ids, a Parser is faster than Scheme.Parse.
 func (s *Scheme) Parse(text []byte) (image uint64, err error) {
 	image, _, err = s.ParseRest(text)
 	return image, err
 }
 
-// ParseRest returns the image of an id and its rest. The rest is 0 for all kinds but uuid.
+// ParseRest returns the image and the rest of an id. The rest is 0 for all kinds but uuid.
 func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	p := s.parser()
 	image, rest, err = p.ParseRest(text)
@@ -102,8 +103,8 @@ func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	return image, rest, err
 }
 
-// Packed returns the image of a packed id, which must have Width bytes. Packed panics where the kind has no packed
-// form or the id has fewer bytes.
+// Packed returns the image of a packed id, which must have Width bytes. Packed panics if the kind has no packed form or
+// if the id has fewer bytes.
 func (s *Scheme) Packed(id []byte) (image uint64) {
 	p := s.parser()
 	image, _ = p.Packed(id)
@@ -118,8 +119,8 @@ func (s *Scheme) parser() *Parser {
 	return s.NewParser()
 }
 
-// Canonical appends the canonical text of an id in any spelling. The error follows the name of a field, and dst is
-// returned as it was.
+// Canonical appends the canonical text of an id, which the caller passes in any spelling. The caller of Canonical
+// writes the name of the field in front of the error text. On an error, Canonical returns dst unchanged.
 func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -140,8 +141,9 @@ func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// AppendPacked appends the Width bytes of an id in any spelling. The error follows the name of a field, and dst is
-// returned as it was.
+// AppendPacked appends the packed form of an id, which the caller passes in any spelling. The packed form has Width
+// bytes. The caller of AppendPacked writes the name of the field in front of the error text. On an error, AppendPacked
+// returns dst unchanged.
 func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -160,8 +162,8 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 	return dst, fmt.Errorf("cannot be packed: ids of the kind %s have no packed form", s.kind)
 }
 
-// Unpack appends the canonical text of a packed id, which must have Width bytes. Unpack panics where the kind has no
-// packed form or the id has fewer bytes.
+// Unpack appends the canonical text of a packed id, which must have Width bytes. Unpack panics if the kind has no
+// packed form or if the id has fewer bytes.
 func (s *Scheme) Unpack(dst, id []byte) []byte {
 	if s.kind == UUID {
 		return appendUUID(dst, (*[16]byte)(id))
@@ -176,11 +178,12 @@ func (s *Scheme) mustPack() {
 	}
 }
 
-// ErrNoWayBack reports that an image cannot be converted to its id: the kind is text, or a test narrowed the scheme.
+// ErrNoWayBack reports that a scheme cannot compute an id from its image. The reason is the kind text or a scheme that
+// a test narrowed.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image")
 
-// Back appends the canonical text of the id that has an image and a rest. The rest counts for uuid alone. The error is
-// ErrNoWayBack.
+// Back appends the canonical text of the id that has the given image and rest. Back uses the rest only for the kind
+// uuid. The only error is ErrNoWayBack.
 func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	switch {
 	case s.narrow != 0 || s.kind == Text:
@@ -196,8 +199,8 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	return strconv.AppendUint(dst, image, 10), nil
 }
 
-// BackPacked appends the Width bytes of the id that has an image and a rest. The rest counts for uuid alone. The error
-// is ErrNoWayBack. BackPacked panics for the kind dense, which has no packed form.
+// BackPacked appends the packed form of the id that has the given image and rest. BackPacked uses the rest only for the
+// kind uuid. The only error is ErrNoWayBack. BackPacked panics for the kind dense, which has no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	p := s.parser()
 	dst, err := p.BackPacked(dst, image, rest)
@@ -205,7 +208,8 @@ func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return dst, err
 }
 
-// cut returns the image of a narrowed scheme: the upper bits, mixed so that they spread over all 64.
+// cut reduces an image to the upper bits that a narrowed scheme keeps, and mixes them so that they spread over all 64
+// bits. In other schemes, cut returns the image unchanged.
 func (s *Scheme) cut(image uint64) uint64 {
 	if s.narrow == 0 {
 		return image

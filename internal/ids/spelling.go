@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is the largest length of a text id in bytes.
+// MaxText is the maximum length of a text id in bytes.
 const MaxText = 256
 
-// hexDigits returns the value of a hexadecimal digit, and 0xff for every other byte.
+// hexDigits maps a byte to the value of this hexadecimal digit. Bytes that are not hexadecimal digits map to 0xff.
 var hexDigits = func() (values [256]byte) {
 	for i := range values {
 		values[i] = 0xff
@@ -30,7 +30,7 @@ var hexDigits = func() (values [256]byte) {
 
 const urnPrefix = "urn:uuid:"
 
-// parseUUID writes the 16 bytes of a UUID in any spelling, and reports whether the text is a UUID.
+// parseUUID writes the 16 bytes of a UUID in any spelling to id, and reports whether the text is a UUID.
 func parseUUID(id *[16]byte, text []byte) bool {
 	if len(text) != 36 && len(text) != 32 {
 		text, _ = unwrapped(text)
@@ -48,8 +48,8 @@ func parseUUID(id *[16]byte, text []byte) bool {
 	return false
 }
 
-// highs and lows have the value of a hexadecimal digit as the upper and as the lower half of a byte, and noDigit for
-// every other byte.
+// highs and lows map a byte to the value of this hexadecimal digit: highs as the upper four bits of a byte, lows as the
+// lower four bits. Bytes that are not hexadecimal digits map to noDigit.
 var highs, lows = func() (highs, lows [256]uint16) {
 	for i, digit := range hexDigits {
 		highs[i], lows[i] = uint16(digit)<<4, uint16(digit)
@@ -62,8 +62,8 @@ var highs, lows = func() (highs, lows [256]uint16) {
 
 const noDigit = 0xff00
 
-// parseHex writes the bytes of 32 hexadecimal digits, which come in the groups of a UUID, and reports whether all are
-// digits. A loop over the bytes takes twice the time.
+// parseHex decodes 32 hexadecimal digits, passed in the groups of a UUID, and reports whether all characters are
+// digits. parseHex has no loop, because a loop over the bytes takes twice the time.
 func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	w, x, y, z := highs[a[0]]|lows[a[1]], highs[a[2]]|lows[a[3]], highs[a[4]]|lows[a[5]], highs[a[6]]|lows[a[7]]
 	all := w | x | y | z
@@ -80,8 +80,8 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	return all < noDigit
 }
 
-// unwrapped returns a UUID without its braces or without "urn:uuid:". The second result is false where a brace has no
-// partner.
+// unwrapped returns a UUID without its braces or without "urn:uuid:". The second result is false if the text has only
+// one of the two braces.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true
@@ -93,7 +93,7 @@ func unwrapped(text []byte) (inner []byte, whole bool) {
 	return text, !opened && !closed
 }
 
-// uuidError says why a text is no UUID.
+// uuidError returns an error that says why a text is not a UUID.
 func uuidError(text []byte) error {
 	inner, whole := unwrapped(text)
 	if !whole {
@@ -118,7 +118,7 @@ func uuidError(text []byte) error {
 		shown(text))
 }
 
-// hexPairs returns the two hexadecimal digits of a byte, the first one in the low byte.
+// hexPairs maps a byte to its two hexadecimal digits. The first digit is in the low byte of the result.
 var hexPairs = func() (pairs [256]uint16) {
 	const digits = "0123456789abcdef"
 	for i := range pairs {
@@ -180,9 +180,9 @@ func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	return id, nil
 }
 
-// eightDigits returns the number of the first eight bytes, and false where one of them is no digit. The method is that
-// of Daniel Lemire, https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/: pairs of neighbours are
-// joined to numbers of two digits, then of four, then of eight.
+// eightDigits parses the first eight bytes as a decimal number. The result ok is false if one of these bytes is not a
+// digit. The method is by Daniel Lemire, https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/:
+// eightDigits combines neighbouring digits to numbers of two digits, then of four digits, then of eight digits.
 func eightDigits(text []byte) (number uint64, ok bool) {
 	const all, lower, upper = 0x0101010101010101, 0x000000ff000000ff, 0xf0f0f0f0f0f0f0f0
 	x := binary.LittleEndian.Uint64(text)
@@ -195,7 +195,7 @@ func eightDigits(text []byte) (number uint64, ok bool) {
 	return x, true
 }
 
-// numberError says why a text is no dense or uint64 id.
+// numberError returns an error that says why a text is not a dense or uint64 id.
 func (s *Scheme) numberError(text []byte) error {
 	largest := uint64(math.MaxUint64)
 	if s.kind == Dense {
@@ -219,7 +219,7 @@ func (s *Scheme) numberError(text []byte) error {
 	return fmt.Errorf("%s is above %d", is, largest)
 }
 
-// checkText returns the error of a text that is no text id.
+// checkText returns an error if a text is not a text id.
 func checkText(text []byte) error {
 	if len(text) == 0 {
 		return fmt.Errorf("is not a text id: \"\" is empty, and a text id has 1 to %d bytes", MaxText)
@@ -250,10 +250,11 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// maxShown is the number of bytes of a text that an error shows.
+// maxShown is the maximum number of bytes of a text that an error contains.
 const maxShown = 80
 
-// shown returns a text in quotes, shortened and with other characters than visible ones escaped.
+// shown returns a text in quotes for an error message. The function shown cuts the text after maxShown bytes, and
+// escapes invisible characters.
 func shown[T string | []byte](text T) string {
 	if len(text) <= maxShown {
 		return strconv.Quote(string(text))
