@@ -11,14 +11,14 @@ import (
 	"capper/internal/segments"
 )
 
-// UnknownError reports a name in an expression that is no segment and no set of the generation.
+// UnknownError reports that an expression contains a name that is neither a segment nor a set of the generation.
 type UnknownError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
-	Within     string // the expression of the configuration that has the name; "": the caller's own
+	Within     string // the expression of the configuration that contains the name; "": the caller's expression
 	Generation string
-	Nearest    string   // the name that was probably meant; "": none is near
-	Apart      []string // the names that it would be with spaces around its "-"; nil: none
+	Nearest    string   // the name that the caller probably meant; "": no name is similar
+	Apart      []string // the names that result from spaces around each "-"; nil: not all of these names exist
 }
 
 func (e *UnknownError) Error() string {
@@ -33,13 +33,13 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// AmbiguousError reports a name that has two meanings in the generation.
+// AmbiguousError reports that a name in an expression has two meanings in the generation.
 type AmbiguousError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
-	Within     string // name of that expression of the configuration, if known
+	Within     string // name of the expression of the configuration that contains the name, if known
 	Generation string
-	Also       string // the second meaning of the name, beside a segment or a set of the generation
+	Also       string // the second meaning of the name; the first meaning is a segment or a set of the generation
 }
 
 func (e *AmbiguousError) Error() string {
@@ -47,8 +47,8 @@ func (e *AmbiguousError) Error() string {
 		e.Name, e.Also, e.Generation)
 }
 
-// Position returns the column that an error of Parse or Bind names, or 0 for the whole expression, and the nearest
-// name to an unknown one.
+// Position returns the column that an error of Parse or Bind contains, or 0 if the error concerns the whole expression.
+// For an unknown name, Position also returns the nearest name.
 func Position(err error) (column int, nearest string) {
 	var syntax *SyntaxError
 	var bound *BoundError
@@ -67,7 +67,7 @@ func Position(err error) (column int, nearest string) {
 	return column, nearest
 }
 
-// place returns the beginning of an error message: the position of the name in the expression.
+// place returns the beginning of an error message, which says where in the expression the name is.
 func place(column int, within string) string {
 	if within != "" {
 		return fmt.Sprintf("in %s of the configuration: ", within)
@@ -81,7 +81,7 @@ func place(column int, within string) string {
 // names maps the names in expressions to the segments and sets of one generation.
 type names struct {
 	*segments.Snapshot
-	codes map[string]uint8 // code of each segment
+	codes map[string]uint8 // code of each segment in the snapshot's CodeMap
 	named map[string]*Expression
 }
 
@@ -93,11 +93,11 @@ func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
 	return n
 }
 
-// has reports whether the generation has a segment or a set with this name.
+// has reports whether the generation has a segment or a set with the given name.
 func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
 
-// bind checks that each name of the expression has exactly one meaning and returns the evaluation
-// plan.
+// bind checks that each name of the expression has exactly one meaning, and returns the evaluation plan of the
+// expression.
 func (n *names) bind(e *Expression) (*plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.used)) {
 		if n.has(name) {
@@ -144,8 +144,8 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// everybody returns a function that loads the users of one block who are in a set but in no segment.
-// If segmented is true, the function also loads the users who are in a segment.
+// everybody returns a function that loads the users of one block who are in a set but in no segment. If segmented is
+// true, the returned function also loads the users who are in a segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
 		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
@@ -165,8 +165,8 @@ func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.
 	}
 }
 
-// ownColumn returns the column of a name in the caller's expression, or 0 if the name comes from an
-// expression of the configuration.
+// ownColumn returns the column of a name in the caller's expression. If the name is in an expression of the
+// configuration, ownColumn returns 0.
 func (n *node) ownColumn() int {
 	if n.within != "" {
 		return 0
@@ -183,9 +183,9 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart splits a name at its "-" characters into names that the generation has. apart returns nil if no split works.
+// apart splits a name at "-" characters into names that the generation has. If no such split exists, apart returns nil.
 func (n *names) apart(name string) []string {
-	ways := map[int][]string{} // by the position at which a name would begin
+	ways := map[int][]string{} // key: the position at which the split-off names begin
 	for from := len(name) - 1; from >= 0; from-- {
 		if from > 0 && name[from-1] != '-' {
 			continue
@@ -203,13 +203,13 @@ func (n *names) apart(name string) []string {
 	return ways[0]
 }
 
-// means reports whether an expression may use this name.
+// means reports whether an expression may use the given name.
 func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// all returns every name that an expression may use: first the names of the configuration, then the
-// names of the generation in the order of its manifest.
+// all returns every name that an expression may use. The names of the configuration come first; then follow the names
+// of the generation in the order of its manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
 	list = append(list, n.Names()...)

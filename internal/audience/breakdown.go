@@ -7,11 +7,11 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Breakdown holds the number of users that a query selects, in total and by segment and set. Segments
-// and sets without such users are left out.
+// Breakdown holds the number of users that a query selects, in total, by segment and by set. Breakdown leaves out
+// segments and sets without selected users.
 type Breakdown struct {
 	Users    uint64
-	Segments map[string]uint64 // Default: users in no segment
+	Segments map[string]uint64 // the key Default counts the users in no segment
 	Sets     map[string]uint64
 }
 

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// countKey identifies an audience by its generation and its expression.
+// countKey identifies an audience by the name of its generation and its expression.
 type countKey struct{ generation, expression string }
 
-// countCache caches the user counts of recently used audiences, up to a limit in bytes. Concurrent
-// callers that ask for the same audience wait for one count.
+// countCache caches, for recently used audiences, the number of users in each block, up to a limit in bytes. If several
+// goroutines request the counts of one audience at once, only one goroutine counts, and the others wait.
 type countCache struct {
 	mu      sync.Mutex
-	left    int // bytes
+	left    int // free bytes
 	entries map[countKey]*list.Element
-	recent  *list.List // list of *counted, the last used first
+	recent  *list.List // list of *counted, the last used entry first
 	running map[countKey]*counting
 }
 
@@ -24,12 +24,12 @@ type counted struct {
 	counts []uint32
 }
 
-// sizeBytes returns the memory of a cache entry, including its index.
+// sizeBytes returns the memory of a cache entry in bytes, including the entry's share of the index.
 func (c *counted) sizeBytes() int {
 	return 4*len(c.counts) + len(c.key.generation) + len(c.key.expression) + 256
 }
 
-// counting represents a count that is in progress.
+// counting represents a count that one goroutine is computing.
 type counting struct {
 	done   chan struct{}
 	counts []uint32
@@ -41,8 +41,8 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// get returns the user counts of an audience from the cache, or calls count if the cache does not have
-// them. If a count failed because its caller was cancelled, one of the waiting callers counts again.
+// get returns the user counts of an audience from the cache, or calls count if the cache lacks the counts. If a count
+// fails because its caller was cancelled, one of the waiting callers counts again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
 	for {
 		counts, other := c.begin(key)
@@ -63,8 +63,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin returns the cached counts, or the count in progress. If it returns neither, the caller must
-// count by calling run.
+// begin returns the cached counts, or the count in progress. If begin returns nil for both, the caller must compute the
+// counts by calling run.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *countCache) run(key countKey, count func() ([]uint32, error)) ([]uint32
 	return counts, err
 }
 
-// keep evicts old entries until the new entry fits and then adds the new entry. An entry that is
-// larger than the whole cache is not added.
+// keep adds a new entry and evicts the oldest entries until the cache fits its limit. An entry that is larger than the
+// whole cache does not stay in the cache.
 func (c *countCache) keep(entry *counted) {
 	c.entries[entry.key] = c.recent.PushFront(entry)
 	c.left -= entry.sizeBytes()

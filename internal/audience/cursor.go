@@ -12,21 +12,22 @@ import (
 
 // Cursor marks the position at which a page of users ended.
 type Cursor struct {
-	Generation string // generation of the users
-	after      uint32 // the last user of the page
+	Generation string // name of the generation that contains the users
+	after      uint32 // number of the last user of the page
 	query      uint64 // hash of the expression, the sample and the part
 }
 
-// ErrOtherQuery reports that a cursor belongs to another expression, sample, part or generation.
+// ErrOtherQuery reports that a cursor belongs to a query with another expression, sample, part or generation.
 var ErrOtherQuery = errors.New(
 	"the cursor belongs to another query: keep expression, sample, part and generation the same in every call")
 
-// errNoCursor reports text that is not a valid cursor. The message gives no details because a cursor
-// is opaque to its caller.
+// errNoCursor reports text that is not a valid cursor. The message gives no details, because callers treat a cursor as
+// opaque.
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
-// A cursor consists of the version, the hash of the query, the last user, the generation, and a hash of all these that
-// detects damage. The bytes are encoded in base64 for URLs.
+// A cursor consists of the version, the hash of the query, the number of the last user, the name of the generation, and
+// a checksum. The checksum covers all other bytes of the cursor and detects damage. The text of a cursor is base64 for
+// URLs.
 const (
 	cursorVersion = 1
 	cursorHead    = 1 + 8 + 4
@@ -47,13 +48,13 @@ func ParseCursor(text string) (*Cursor, error) {
 		query: binary.BigEndian.Uint64(raw[1:]), after: binary.BigEndian.Uint32(raw[9:]),
 		Generation: string(raw[cursorHead : len(raw)-cursorSum]),
 	}
-	if c.String() != text { // this check covers the hash and rejects any other spelling of the same cursor
+	if c.String() != text { // this check also verifies the checksum, and rejects any other spelling of the cursor
 		return nil, errNoCursor
 	}
 	return c, nil
 }
 
-// String returns the cursor in the text form that callers send back.
+// String returns the text of the cursor, which callers send to request the next page.
 func (c *Cursor) String() string {
 	raw := make([]byte, 0, cursorHead+len(c.Generation)+cursorSum)
 	raw = append(raw, cursorVersion)
@@ -70,7 +71,7 @@ func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {
 		text += fmt.Sprintf(" sample %x %q", math.Float64bits(q.Sample.To()), q.Sample.Salt())
-		if from := q.Sample.From(); from > 0 { // older cursors lack a sample's start of 0
+		if from := q.Sample.From(); from > 0 { // cursors of older versions lack a sample's start of 0
 			text += fmt.Sprintf(" from %x", math.Float64bits(from))
 		}
 	}

@@ -9,19 +9,18 @@ import (
 	"capper/internal/segments"
 )
 
-// Engine evaluates audiences. For recently used audiences, an Engine caches the number of users in
-// each block. An Engine is safe for concurrent use.
+// Engine evaluates audiences. An Engine caches the number of users in each block of recently used audiences. An Engine
+// is safe for concurrent use.
 type Engine struct {
 	workshop workshop
 	counts   *countCache
 }
 
-// DefaultCacheBytes is the default size of an Engine's cache: enough for the counts of about a
-// thousand audiences of 270 million users.
+// DefaultCacheBytes is the default size of an Engine's cache. This size is enough for the counts of about a thousand
+// audiences of 270 million users.
 const DefaultCacheBytes = 16 << 20
 
-// NewEngine returns an engine whose cache of counts holds at most cacheBytes bytes; 0 means
-// DefaultCacheBytes.
+// NewEngine returns an Engine whose cache of counts takes at most cacheBytes bytes; 0 means DefaultCacheBytes.
 func NewEngine(cacheBytes int) *Engine {
 	if cacheBytes <= 0 {
 		cacheBytes = DefaultCacheBytes
@@ -29,12 +28,12 @@ func NewEngine(cacheBytes int) *Engine {
 	return &Engine{counts: newCountCache(cacheBytes)}
 }
 
-// Audience represents the users that an expression selects in one generation. An Audience keeps its
+// Audience represents the users that an expression selects in one generation. An Audience keeps the snapshot of its
 // generation in memory.
 type Audience struct {
 	engine     *Engine
 	snapshot   *segments.Snapshot
-	expression string // in canonical form
+	expression string // the expression in canonical form
 	plan       *plan
 	blocks     int
 }
@@ -53,10 +52,10 @@ func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	return a, nil
 }
 
-// Generation returns the name of the audience's generation.
+// Generation returns the name of the generation in which the audience selects users.
 func (a *Audience) Generation() string { return a.snapshot.Generation() }
 
-// Snapshot returns the audience's generation.
+// Snapshot returns the snapshot of the audience's generation.
 func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 
 // inBlocks returns the number of the audience's users in each block. The caller must not change the
@@ -75,11 +74,12 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	})
 }
 
-// stretch is the number of blocks that a goroutine evaluates between two checks of its context.
+// stretch is the number of blocks that a goroutine evaluates before it checks again whether the caller's context has
+// ended.
 const stretch = 16
 
-// each calls use for each block from … to-1 that has a user of the audience. The calls run on all
-// cores and in any order. The function returns early when ctx ends.
+// each calls the function use for each block from … to-1 that has a user of the audience. The calls run on all cores
+// and in any order. If ctx ends, each returns early.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

@@ -16,8 +16,8 @@ const MaxExpanded = 1024
 // expressions may refer to each other. The zero value holds no expression.
 type Named struct{ expanded map[string]*Expression }
 
-// NewNamed parses and checks named expressions. The returned error joins one *NamedError for each
-// faulty expression, in the order of the names.
+// NewNamed parses and checks the named expressions of a configuration. The returned error joins one *NamedError for
+// each faulty expression, in the order of the names.
 func NewNamed(texts map[string]string) (*Named, error) {
 	x := &expander{parsed: map[string]*Expression{}, done: map[string]*Expression{}, failed: map[string]bool{}}
 	names := slices.Sorted(maps.Keys(texts))
@@ -57,7 +57,7 @@ type NamedError struct {
 func (e *NamedError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
 func (e *NamedError) Unwrap() error { return e.Err }
 
-// checkNamed returns an error if a name is not allowed for an expression.
+// checkNamed returns an error if a named expression must not have the given name.
 func checkNamed(name string) error {
 	t, err := (&scanner{rest: name, column: 1}).next()
 	switch {
@@ -70,10 +70,11 @@ func checkNamed(name string) error {
 	return nil
 }
 
-// Names returns the names in ascending order. The caller owns the slice.
+// Names returns the names of all named expressions in ascending order. The caller owns the returned slice.
 func (n *Named) Names() []string { return slices.Sorted(maps.Keys(n.of())) }
 
-// Text returns the configured text of a named expression, or "" if there is no such name.
+// Text returns the text of a named expression in the configuration. If no named expression has the name, Text returns
+// "".
 func (n *Named) Text(name string) string {
 	if e := n.of()[name]; e != nil {
 		return e.text
@@ -88,8 +89,8 @@ func (n *Named) of() map[string]*Expression {
 	return n.expanded
 }
 
-// With returns the expression with its named expressions replaced by their definitions. The error
-// reports an expanded expression with too many names or too many levels.
+// With returns a copy of the expression in which definitions replace the named expressions. With returns an error if
+// the expanded expression has too many names or too many levels.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -109,8 +110,8 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	return out, nil
 }
 
-// measure counts the names and levels that a node will have after expansion, without expanding the node. measure
-// records in used which named expressions the node refers to. Counts stop growing beyond the limits.
+// measure counts the names and levels that a node would have after expansion, without expanding the node. measure
+// records in used to which named expressions the node refers. Counts stop growing above their limit.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]
@@ -130,8 +131,8 @@ func (n *node) measure(expanded map[string]*Expression, used map[string]int) (na
 	return min(leftNames+rightNames, MaxExpanded+1), max(leftNesting, rightNesting, n.nesting)
 }
 
-// replace returns the node with named expressions replaced by their definitions. Nodes are immutable,
-// so the result shares definitions with other expressions.
+// replace returns a copy of the node in which definitions replace the named expressions. Nodes are immutable, so the
+// result can share definitions with other expressions.
 func (n *node) replace(expanded map[string]*Expression) *node {
 	if n.operator == 0 {
 		if e := expanded[n.name]; e != nil {
@@ -146,7 +147,8 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// in records the named expression from which the node's names come, unless it is already recorded.
+// in returns a copy of the node whose names record that they come from the given named expression. Names that already
+// record a named expression stay unchanged.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -161,9 +163,9 @@ func (n *node) in(name string) *node {
 type expander struct {
 	parsed map[string]*Expression
 	done   map[string]*Expression
-	failed map[string]bool // names with a fault, or that refer to a name with a fault
+	failed map[string]bool // names whose expression is faulty, or refers to a faulty expression
 	faults []*NamedError
-	way    []string // the names being expanded; each one refers to the next
+	way    []string // the names whose expansion is in progress; each name refers to the next name
 }
 
 func (x *expander) fail(name string, err error) {
@@ -171,7 +173,8 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// expand expands one named expression after the named expressions to which it refers.
+// expand expands one named expression. Before that, expand expands the named expressions to which the expression
+// refers.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return
@@ -201,7 +204,7 @@ func (x *expander) expand(name string) {
 	x.done[name] = e
 }
 
-// leaves appends the names in a node to names.
+// leaves appends all names in a node to the slice names.
 func (n *node) leaves(names []string) []string {
 	if n.operator == 0 {
 		return append(names, n.name)

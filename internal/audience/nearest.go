@@ -3,8 +3,8 @@ package audience
 // maxDistance is the maximum edit distance, in bytes, between a mistyped name and a suggestion.
 const maxDistance = 3
 
-// Nearest returns the first of the names with the smallest edit distance to name. Nearest returns "" if every name is
-// further than maxDistance away or shares less than half of its letters with name.
+// Nearest returns the first of the candidate names that has the smallest edit distance to name. Nearest returns "" if
+// the distance of every candidate is above maxDistance or above half the length of name.
 func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {
@@ -16,7 +16,7 @@ func Nearest(name string, names []string) (found string) {
 }
 
 // distance returns the Levenshtein distance between a and b in bytes
-// (https://en.wikipedia.org/wiki/Levenshtein_distance), or limit if the distance is at least limit.
+// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the distance is at least limit, the function returns limit.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit
@@ -26,7 +26,7 @@ func distance(a, b string, limit int) int {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0] // the value of the row above, one column to the left
+		before := row[0] // the value in the previous row, one column to the left
 		row[0] = i + 1
 		for j := range len(b) {
 			replaced := before

@@ -5,44 +5,44 @@ import (
 	"strings"
 )
 
-// The limits of an expression.
+// MaxText, MaxNames, MaxNesting and MaxName limit the size of an expression.
 const (
-	MaxText    = 4 << 10 // bytes
+	MaxText    = 4 << 10 // bytes of an expression
 	MaxNames   = 256     // names in an expression
 	MaxNesting = 64      // levels of nested parentheses
-	MaxName    = 128     // characters of a name
+	MaxName    = 128     // characters in a name
 )
 
-// The names that every generation has.
+// All and Default are names that every generation has.
 const (
 	All     = "all"     // every user in any segment or set
 	Default = "default" // every user who is in a set and in no segment
 )
 
-// Expression is a parsed expression. It is immutable.
+// Expression is a parsed expression. An Expression is immutable.
 type Expression struct {
 	text string
 	root *node
-	// used maps each named expression of the configuration that this expression refers to, to its
-	// column; column 0 marks an indirect reference.
+	// used maps the named expressions of the configuration to which this expression refers to their columns. Column 0
+	// marks an indirect reference.
 	used map[string]int
-	// named holds all named expressions of the configuration, for suggestions in errors.
+	// named holds all named expressions of the configuration. UnknownError suggests names from this map.
 	named map[string]*Expression
 }
 
 // node represents a name, or an operator with two operands.
 type node struct {
-	operator    byte // '&', '|', '-'; 0: a name
+	operator    byte // '&', '|' or '-'; 0: the node is a name
 	left, right *node
 	name        string
 	column      int    // column of the name
-	within      string // the expression of the configuration that the name is in; "": the caller's own
-	names       int    // names in this node
-	nesting     int    // levels of parentheses, or of named expressions
+	within      string // the expression of the configuration that contains the name; "": the caller's expression
+	names       int    // number of names in this node
+	nesting     int    // number of nested levels of parentheses or named expressions
 }
 
-// Parse parses the text of an expression. The error is a *SyntaxError or a *BoundError, or reports
-// that the text is too long.
+// Parse parses the text of an expression. The error is a *SyntaxError or a *BoundError, or says that the text is too
+// long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an expression must have at most %d bytes, got %d", MaxText, len(text))
@@ -64,17 +64,17 @@ func Parse(text string) (*Expression, error) {
 // Text returns the expression as the caller wrote it.
 func (e *Expression) Text() string { return e.text }
 
-// String returns the expression in canonical form, with named expressions expanded: equal strings
-// select the same users.
+// String returns the expression in canonical form, with named expressions expanded. Two expressions whose strings are
+// equal select the same users.
 func (e *Expression) String() string {
 	var b strings.Builder
 	e.root.write(&b)
 	return b.String()
 }
 
-// Plain returns the expression with named expressions expanded. A call can repeat this text even after
-// the configuration's names have changed. The result is "" if the expression uses no named expression
-// or if the text would be too long for a call.
+// Plain returns the expression with named expressions expanded. The text remains valid after the configuration's named
+// expressions change. The result is "" if the expression uses no named expression, or if the expanded text exceeds a
+// limit of Parse.
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""
@@ -96,8 +96,8 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes a node to b. writeOperand adds parentheses where the node's operator would otherwise bind to
-// another operand.
+// writeOperand writes a node to b. If parentheses is true, writeOperand puts an operator and its operands in
+// parentheses, because the operator would otherwise bind to another operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	if !parentheses || n.operator == 0 {
 		n.write(b)
@@ -126,8 +126,8 @@ func (p *parser) expected(what string) error {
 	return &SyntaxError{Column: p.token.column, Expected: what, Got: p.token.String()}
 }
 
-// expectedOperator returns a syntax error for a token after an operand, where an operator or the given
-// end may follow.
+// expectedOperator returns a syntax error for a token that follows an operand. Only an operator or the given end may
+// follow an operand.
 func (p *parser) expectedOperator(end string) error {
 	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
 		end += `; the name before it ends in "-"`
@@ -135,14 +135,14 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// expression parses terms and the operators between them. depth is the number of open parentheses.
+// expression parses terms and the operators between the terms. The argument depth is the number of open parentheses.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {
 		return p.chain("&", func() (*node, error) { return p.factor(depth) })
 	})
 }
 
-// chain parses operands that are separated by any of the operators. The operators bind from left to
+// chain parses operands that are separated by any of the given operators. The operators are evaluated from left to
 // right.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()

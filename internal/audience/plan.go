@@ -9,16 +9,16 @@ import (
 	"capper/internal/share"
 )
 
-// plan represents an expression whose names have been resolved in a generation.
+// plan represents an expression whose names Bind has resolved in a generation.
 type plan struct {
 	operator    byte // the operator of the node
 	left, right *plan
-	load        func(key int, w *bitmap.Words) bitmap.Extent // loads the block of a name
-	words       int                                          // buffers, of one block each, that the evaluation needs
+	load        func(key int, w *bitmap.Words) bitmap.Extent // loads the users of one block whom the name selects
+	words       int                                          // number of buffers of one block that the evaluation needs
 }
 
-// eval evaluates one block into the first buffer of w. eval writes to the buffer only if it returns Some. The caller
-// provides as many buffers as the plan needs.
+// eval evaluates one block into the first buffer of w. The first buffer holds the result only if eval returns Some. The
+// caller provides as many buffers as the plan needs.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -86,18 +86,18 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 
 // desk holds the buffers that one goroutine uses to evaluate blocks.
 type desk struct {
-	words []bitmap.Words // one buffer per block; the first holds the result
-	ids   []uint32       // the ids of the block, where they are checked one by one
+	words []bitmap.Words // one block per buffer; the first buffer holds the result
+	ids   []uint32       // the numbers of the block's users, if keep checks users one by one
 	users []capping.UserID
 	marks []uint8
 }
 
-// keep removes from the first buffer all users who are not in the sample. A sample selects users by their ids, so that
-// it is the same in every generation. The bitmaps of the generation hold numbers.
+// keep removes from the first buffer all users who are not in the sample. The bitmaps of a generation contain numbers
+// of users, but a sample selects users by their ids. A sample by ids selects the same users in every generation.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
-	if of.KnownIDs() == 0 { // the numbers of dense ids are the users
+	if of.KnownIDs() == 0 { // dense ids: the numbers equal the ids
 		share.Mark(sample, d.ids, d.marks, 1)
 	} else {
 		d.users = of.AppendUsers(d.users[:0], d.ids)
@@ -106,10 +106,10 @@ func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 
-// workshop pools desks that are not in use.
+// workshop is a pool of desks that no goroutine uses.
 type workshop struct{ desks sync.Pool }
 
-// take returns a desk with enough buffers for a plan.
+// take returns a desk with enough buffers for the given plan.
 func (s *workshop) take(p *plan) *desk {
 	d, _ := s.desks.Get().(*desk)
 	if d == nil {

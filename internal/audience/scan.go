@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError reports the position of a syntax error in an expression and the tokens that are allowed
-// there.
+// SyntaxError reports the position of a syntax error in an expression, and the tokens that are allowed at this
+// position.
 type SyntaxError struct {
-	Column   int    // in characters, from 1
+	Column   int    // in characters, counted from 1
 	Expected string // such as `a name or "("`
 	Got      string // such as `"&"` or "the end"
 }
@@ -20,7 +20,7 @@ func (e *SyntaxError) Error() string {
 
 // BoundError reports the position at which an expression exceeds a limit.
 type BoundError struct {
-	Column int    // in characters, from 1
+	Column int    // in characters, counted from 1
 	Most   string // such as "256 names"
 }
 
@@ -28,13 +28,13 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
-// The kinds of tokens. The kind of an operator or of a parenthesis is its own character.
+// endToken and nameToken are kinds of tokens. The kind of an operator or of a parenthesis is its own character.
 const (
 	endToken  = 0
 	nameToken = 'n'
 )
 
-// The descriptions of what may stand at a position, for syntax errors.
+// anyToken, anyOperand and anyOperator describe the allowed tokens in syntax errors.
 const (
 	anyToken    = `a name, an operator ("&", "|", "-") or a parenthesis`
 	anyOperand  = `a name or "("`
@@ -60,7 +60,7 @@ type scanner struct {
 	column int // column of the first character of rest
 }
 
-// next returns the next token.
+// next returns the next token of the expression.
 func (s *scanner) next() (token, error) {
 	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
 		s.take(1)
@@ -80,7 +80,7 @@ func (s *scanner) next() (token, error) {
 	}
 }
 
-// name reads the name at the beginning of the remaining text.
+// name parses the name at the beginning of the remaining text.
 func (s *scanner) name() (token, error) {
 	n := 1
 	for n < len(s.rest) && isOfName(s.rest[n]) {
@@ -93,7 +93,7 @@ func (s *scanner) name() (token, error) {
 	return s.take(n).as(nameToken), nil
 }
 
-// take consumes n bytes, all of them ASCII, of the remaining text.
+// take removes n bytes from the beginning of the remaining text and returns them as a token. All n bytes must be ASCII.
 func (s *scanner) take(n int) *token {
 	t := &token{text: s.rest[:n], column: s.column}
 	s.rest, s.column = s.rest[n:], s.column+n

@@ -15,15 +15,15 @@ const MaxParts = 10_000
 
 // Query selects users of an audience. The zero value selects all users.
 type Query struct {
-	Sample *share.Share // only users in the sample; nil: all users
+	Sample *share.Share // only users in this sample; nil: all users
 	Part   Part
-	Cursor *Cursor // only users after the cursor; nil: from the first user
+	Cursor *Cursor // only users after this cursor; nil: from the first user
 }
 
 // Part identifies one of several equal parts of an audience. The zero value is the whole audience.
 type Part struct {
-	Of    int // 1 to MaxParts
-	Index int // from 0
+	Of    int // number of parts, 1 to MaxParts
+	Index int // index of this part, from 0
 }
 
 // Check returns an error if the part is not valid.
@@ -39,7 +39,7 @@ func (p Part) Check() error {
 	return nil
 }
 
-// next returns the part after this one, or nil if this part is the last.
+// next returns the part with the next index, or nil if p is the last part.
 func (p Part) next() *Part {
 	if p.Index+1 >= p.Of {
 		return nil
@@ -47,15 +47,15 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice represents the users of an audience who are in the sample and whose numbers lie between two
-// bounds. The number of a dense id is the id.
+// slice represents the users of an audience who are in the sample and whose numbers are between first and last. The
+// number of a user with a dense id is the id.
 type slice struct {
 	first, last uint32
 	empty       bool
 	sample      *share.Share
 }
 
-// blocks returns the key of the slice's first block and the key after its last block.
+// blocks returns the key of the slice's first block, and the key after the slice's last block.
 func (s *slice) blocks(a *Audience) (from, to int) {
 	if s.empty {
 		return 0, 0
@@ -85,7 +85,7 @@ func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	return s, nil
 }
 
-// part narrows a slice to a part of the audience, by the rule in doc.go.
+// part narrows a slice to the given part of the audience. The package comment in doc.go defines the parts.
 func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
 	counts, err := a.inBlocks(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank returns the user of the audience with exactly n lower ids in the audience. The audience must
-// have more than n users.
+// rank returns the number of the user with exactly n lower numbers in the audience. The audience must have more than n
+// users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
 	for ; n >= uint64(counts[key]); key++ {
@@ -124,7 +124,7 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow removes from the first buffer all users who are not in the slice.
+// narrow removes from the desk's first buffer all users who are not in the slice.
 func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
@@ -156,8 +156,8 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 	return users.Load(), err
 }
 
-// eachOf calls use for each block with users that a query selects. The calls run on all cores and in
-// any order.
+// eachOf calls the function use for each block with users of the audience, after removing the users that the query does
+// not select. The calls run on all cores and in any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {
@@ -179,16 +179,16 @@ func (a *Audience) Bitmap(ctx context.Context, q Query) (*bitmap.Bitmap, error) 
 	return bitmap.Join(blocks), nil
 }
 
-// Page holds users of an audience in ascending order. The caller owns the slice.
+// Page holds users of an audience in ascending order of their numbers. The caller owns the slice Users.
 type Page struct {
 	Users []uint32
 	Next  *Cursor // position of the next page; nil: this page is the last
-	// NextPart is the next part of the audience, set on the last page of a part; nil if no part
-	// follows.
+	// NextPart is the next part of the audience. Only the last page of a part has a NextPart. On the last part of the
+	// audience, NextPart is nil.
 	NextPart *Part
 }
 
-// TooManyError reports that a query selects more users than one call may return.
+// TooManyError reports that a query selects more users than one API call may return.
 type TooManyError struct{ Most int }
 
 func (e *TooManyError) Error() string {
@@ -196,7 +196,8 @@ func (e *TooManyError) Error() string {
 		e.Most)
 }
 
-// Users returns all users that a query selects, or a *TooManyError if they are more than most.
+// Users returns all users that a query selects. If the query selects more users than the argument most, Users returns a
+// *TooManyError.
 func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) {
 	p, err := a.Page(ctx, q, most)
 	if err == nil && p.Next != nil {
@@ -205,7 +206,8 @@ func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) 
 	return p, err
 }
 
-// Page returns the first n users that a query selects, or fewer if there are fewer. n must be above 0.
+// Page returns the first n users that a query selects. If the query selects fewer users, Page returns all of them. The
+// number n must be above 0.
 func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	s, err := a.slice(ctx, &q)
 	if err != nil {
