@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// Directory is a location in a directory, on one machine or on a shared file system with working flock
-// and rename. If the file system does not answer, every method except Replace returns when its context
-// ends.
+// Directory is a location in a directory, on one machine or on a shared file system with working flock and rename. If
+// the file system hangs, every method except Replace returns when its context ends.
 type Directory struct {
 	root string
 	hung hung
@@ -25,13 +24,13 @@ type Directory struct {
 
 var _ Location = (*Directory)(nil)
 
-// NewDirectory returns a location in the directory root, which need not exist yet.
+// NewDirectory returns a Directory whose files are below root. The directory root need not exist yet.
 func NewDirectory(root string) *Directory { return &Directory{root: filepath.Clean(root)} }
 
 // lockName is the name of the lock file that Replace holds while it replaces a document.
 const lockName = ".current.lock"
 
-// TempPrefix begins the names of incomplete files. A crash may leave such a file behind.
+// TempPrefix is the prefix of the names of incomplete files. A crash may leave such a file in the directory.
 const TempPrefix = ".tmp-"
 
 // Name implements Source.
@@ -39,7 +38,7 @@ func (d *Directory) Name() string { return d.root }
 
 func (d *Directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-// ReadTagged implements Source. The tag is a hash of the content.
+// ReadTagged implements Source. The tag is a hash of the document's content.
 func (d *Directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	body, err := d.Read(ctx, key, MaxDocumentBytes)
 	if err != nil {
@@ -99,8 +98,8 @@ func (d *Directory) Overwrite(ctx context.Context, key string, body []byte) erro
 	return d.hung.do(ctx, d.path(key), func() error { return d.write(key, body) })
 }
 
-// write replaces a file atomically: after a crash or for a concurrent reader, the file has either its
-// old or its new content.
+// write replaces a file atomically. After a crash, and for a concurrent reader, the file has either its old or its new
+// content.
 func (d *Directory) write(key string, body []byte) error {
 	path := d.path(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -110,7 +109,7 @@ func (d *Directory) write(key string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails after the rename, when the temporary file is gone
+	defer os.Remove(f.Name()) // returns an error after the rename, because the temporary file no longer exists
 	_, err = f.Write(body)
 	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err != nil {
@@ -130,8 +129,8 @@ func syncDirectory(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Replace implements Location. Replace compares and writes under a file lock, which the operating system releases when
-// the process dies.
+// Replace implements Location. Replace holds a file lock while it compares the tag and writes the document. If the
+// process dies, the operating system releases the lock.
 func (d *Directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := os.MkdirAll(d.root, 0o755); err != nil {
 		return "", err
@@ -184,10 +183,11 @@ func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// list walks the folder in which prefix ends, and its subfolders whose keys begin with prefix.
+// list returns the objects whose keys begin with prefix. list reads only the folder in which prefix ends, and its
+// subfolders whose keys can begin with prefix.
 func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object
-	root := filepath.Dir(d.path(prefix+"x")) + string(filepath.Separator) // follows a link
+	root := filepath.Dir(d.path(prefix+"x")) + string(filepath.Separator) // the separator makes WalkDir follow a link
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

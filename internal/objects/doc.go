@@ -1,35 +1,33 @@
-// Package objects reads and writes objects in a directory or in an S3 bucket. A Location stores the
-// published generations of segments; Files reads the input files of segmentbuild. The package knows
-// nothing about segments, and no other package uses the AWS SDK.
+// Package objects reads and writes objects in a directory or in an S3 bucket. A Location stores the published
+// generations of segments. Files reads the input files of segmentbuild. The package does not interpret the content of
+// objects. No other package uses the AWS SDK.
 //
 // # Location
 //
-// Objects are written as a whole: a reader sees a complete object or none. Most objects never change
-// after Put. A document, at most MaxDocumentBytes long, can be replaced: Replace compares and swaps the
-// document's tag, and Overwrite replaces unconditionally. Source is the reading half of a Location.
-// One acceptance test (TestLocation) checks the same contract for a directory and for a real S3
+// A Location writes each object as a whole: a reader finds either the complete object or no object. Most objects never
+// change after Put. An object of at most MaxDocumentBytes is called a document, and a document can be replaced. Replace
+// writes a document only if the document still has the given tag; Overwrite writes unconditionally. Source has only the
+// reading methods of a Location. The acceptance test TestLocation checks one contract for a directory and for a real S3
 // server.
 //
-// A directory receives an object under a temporary name, which begins with TempPrefix, and then renames
-// it. A crash may leave the temporary file behind. Replace holds a file lock, which the operating
-// system releases when the process dies. If the file system hangs, callers return when their contexts
-// end; at most one hung call per path stays behind.
+// A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
+// file. A crash may leave the temporary file in the directory. Replace holds a file lock, which the operating system
+// releases if the process dies. If the file system hangs, callers return when their contexts end. At most one hung file
+// operation per path remains.
 //
-// In S3, Replace is a conditional PUT (If-Match, If-None-Match). Before the first conditional PUT, a
-// probe checks that the server honours conditions; a server that ignores them is rejected. The server
-// verifies the SHA-256 of the bytes that it receives. Objects above 8 MiB are transferred in parallel
-// parts. A stalled request is cancelled and retried: a few times, or until its context ends if
-// S3Config.Patient is set.
+// In S3, Replace is a conditional PUT (If-Match, If-None-Match). Before the first conditional PUT, a probe checks that
+// the server honours conditions. Replace returns ErrNoConditions if the server ignores conditions. The server verifies
+// the SHA-256 of the bytes that it receives. The package transfers objects above 8 MiB in parallel parts. The package
+// cancels a stalled request and retries it a few times, or until its context ends if S3Config.Patient is set.
 //
 // # Files
 //
-// A pattern matches the same names in a directory and in a bucket; ** matches any number of
-// directories. If the connection breaks while an S3 object is read, reading resumes at the same byte,
-// provided that the object still has the same version.
+// A pattern matches the same names in a directory and in a bucket; ** matches any number of directories. If the
+// connection breaks while an S3 object is read, the package resumes reading at the next byte, but only if the object
+// still has the same version.
 //
 // # Errors
 //
-// ErrNotFound, ErrNotModified, ErrLostRace and ErrNoConditions are recognised with errors.Is. A
-// StorageError reports a fault of the storage or of the connection, and says nothing about the stored
-// objects.
+// Callers recognise ErrNotFound, ErrNotModified, ErrLostRace and ErrNoConditions with errors.Is. A StorageError reports
+// a fault of the storage or of the connection, and says nothing about the stored objects.
 package objects

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Files opens input files. Open accepts the names that Glob returns.
+// Files opens the input files of segmentbuild. Open accepts the names that Glob returns.
 type Files interface {
-	// Glob returns the files that match the pattern; no match is not an error. A name without
-	// wildcards is returned unchanged.
+	// Glob returns the files that match the pattern. If no file matches, Glob returns no error. Glob returns a name
+	// without wildcards unchanged.
 	Glob(ctx context.Context, pattern string) (Matches, error)
-	// Open opens a file for reading. The size is -1 if it is unknown. ChangedAt returns when the
+	// Open opens a file for reading. If the size is unknown, sizeBytes is -1. The function ChangedAt returns when the
 	// opened file was last written.
 	Open(ctx context.Context, name string) (body io.ReadCloser, sizeBytes int64, err error)
 }
 
-// Dated is a body that knows when its content was last written.
+// Dated is implemented by bodies that can return the time at which their content was last written.
 type Dated interface {
 	ChangedAt() time.Time
 }
 
-// ChangedAt returns when the file behind a body from Files.Open was last written. ok is false if the
-// body has no such time, like a pipe.
+// ChangedAt returns when the file behind a body from Files.Open was last written. If the body has no such time, like
+// the body of a pipe, ok is false.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:
@@ -38,8 +38,8 @@ func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 
 // Matches holds the files that match a pattern.
 type Matches struct {
-	Names []string // in ascending order; Open accepts these names
-	// LeftOut holds files that match but contain no data: hidden files, and files that jobs write
-	// beside their data (_SUCCESS, .part-0.crc, _temporary/…).
+	Names []string // in ascending order; Files.Open accepts these names
+	// LeftOut holds files that match the pattern but contain no data. Such files are hidden files, and files that jobs
+	// write beside their data (_SUCCESS, .part-0.crc, _temporary/…).
 	LeftOut []string
 }

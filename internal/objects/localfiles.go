@@ -18,10 +18,10 @@ type LocalFiles struct{}
 
 var _ Files = LocalFiles{}
 
-// Glob implements Files. Both "**" and "*/" follow links to directories. An existing file whose name
-// contains "[" is returned for that name, because a shell expands *.csv to such names and the name
-// does not match itself as a pattern. A name with * or ? always remains a pattern, so that a file
-// called *.csv by accident does not hide other files.
+// Glob implements Files. Both "**" and "*/" follow links to directories. If a pattern with "[" is also the name of an
+// existing file, Glob returns only this file. A shell expands *.csv to such names, and a name with "[" does not match
+// itself as a pattern. A pattern with * or ? is always a pattern, so that a file called *.csv by accident does not hide
+// other files.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
@@ -52,7 +52,7 @@ func existsLiterally(name string) bool {
 	return err == nil
 }
 
-// Literal returns a pattern that matches only this path.
+// Literal returns a pattern that matches only the given path.
 func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
@@ -79,14 +79,14 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 	return f, stat.Size(), nil
 }
 
-// localWalk collects all files below a folder. localWalk follows links to folders like the pattern "*/", except links
-// that lead back to a folder of the current path.
+// localWalk collects the names of all files below a folder. Like the pattern "*/", localWalk follows links to folders.
+// localWalk does not follow a link to a folder that contains the link.
 type localWalk struct {
 	ctx   context.Context
 	names []string
 }
 
-// walkLocal returns the names of all files below root, or nothing if the folder does not exist.
+// walkLocal returns the names of all files below root. If the folder root does not exist, walkLocal returns no names.
 func walkLocal(ctx context.Context, root string) ([]string, error) {
 	stat, err := os.Stat(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
@@ -100,7 +100,7 @@ func walkLocal(ctx context.Context, root string) ([]string, error) {
 	return w.names, err
 }
 
-// enter walks one folder; above holds the resolved paths of its parent folders.
+// enter walks one folder. The argument above holds the resolved paths of the parent folders.
 func (w *localWalk) enter(folder string, above []string) error {
 	place, err := resolved(folder)
 	if err != nil || slices.Contains(above, place) {
@@ -139,8 +139,8 @@ func resolved(folder string) (string, error) {
 	return filepath.Abs(place)
 }
 
-// isFolder reports whether an entry is a folder or a link to a folder. A dangling link is treated as a
-// file: if the pattern matches it, opening it returns a clear error.
+// isFolder reports whether an entry is a folder or a link to a folder. isFolder reports a dangling link as a file. If
+// the pattern matches a dangling link, opening the link returns a clear error.
 func isFolder(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir(), nil

@@ -10,65 +10,64 @@ import (
 	"time"
 )
 
-// The errors of locations, to be compared with errors.Is.
+// ErrNotFound, ErrNotModified and ErrLostRace are errors of locations. Callers compare them with errors.Is.
 var (
 	// ErrNotFound reports that the object does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrNotModified reports that the document still has the given tag.
+	// ErrNotModified reports that the document still has the tag that the caller passed.
 	ErrNotModified = errors.New("not modified")
-	// ErrLostRace reports that another process has replaced the document since it was read.
+	// ErrLostRace reports that another process has replaced the document since the caller read its tag.
 	ErrLostRace = errors.New("another process published in the meantime")
 )
 
 var errTruncated = errors.New("truncated")
 
-// StorageError reports a fault of the storage or of the connection to it, such as a refused
-// connection, a rejected key or a full disk. A StorageError says nothing about the stored objects, and
-// a retry may succeed.
+// StorageError reports a fault of the storage or of the connection to the storage, such as a refused connection, a
+// rejected key or a full disk. A StorageError says nothing about the stored objects, and a retry may succeed.
 type StorageError struct{ Err error }
 
 func (e *StorageError) Error() string { return e.Err.Error() }
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// Source is the reading half of a Location. Implementations are safe for concurrent use and return as
+// Source has the methods of a Location that read objects. Implementations are safe for concurrent use and return as
 // soon as ctx ends.
 type Source interface {
 	// Name returns the location as the user wrote it.
 	Name() string
-	// ReadTagged returns a document and its tag, which is an opaque version. If tag is not empty and
-	// still current, ReadTagged returns ErrNotModified at the cost of one conditional request. It
-	// returns ErrNotFound if the document does not exist, and an error if the document has more than
-	// MaxDocumentBytes.
+	// ReadTagged returns a document and its tag, which is an opaque version. If tag is not empty and is still the
+	// document's tag, ReadTagged returns ErrNotModified; this costs one conditional request. If the document does not
+	// exist, ReadTagged returns ErrNotFound. If the document has more than MaxDocumentBytes, ReadTagged returns an
+	// error.
 	ReadTagged(ctx context.Context, key, tag string) (body []byte, newTag string, err error)
-	// Read returns a whole object. It returns ErrNotFound if the object does not exist, and an error
-	// if the object has more than limit bytes. The caller owns the slice.
+	// Read returns a whole object. If the object does not exist, Read returns ErrNotFound. If the object has more than
+	// limit bytes, Read returns an error. The caller owns the returned slice.
 	Read(ctx context.Context, key string, limit int64) ([]byte, error)
 	// List returns the objects whose keys begin with prefix, at any depth, in the order of their keys.
 	List(ctx context.Context, prefix string) ([]Object, error)
 }
 
-// Location stores objects in a directory or below a prefix of an S3 bucket. Callers must not change a
-// body after they have passed it to a Location.
+// Location stores objects in a directory or below a prefix of an S3 bucket. A caller that has passed a body to a
+// Location must not change the body afterwards.
 type Location interface {
 	Source
-	// Put stores an object that never changes. written is false if the object already existed with the
-	// same size. A reader sees the whole object or no object.
+	// Put stores an object that never changes. If an object of the same size already exists, Put writes nothing, and
+	// the result written is false. A reader finds either the whole object or no object.
 	Put(ctx context.Context, key string, body []byte) (written bool, err error)
-	// Overwrite stores an object even if it exists, which also renews its modification time. A reader
-	// sees either the whole old object or the whole new one.
+	// Overwrite stores an object even if the object exists, which also renews its modification time. A reader finds
+	// either the whole old object or the whole new object.
 	Overwrite(ctx context.Context, key string, body []byte) error
-	// Replace atomically replaces a document if it still has the given tag, and otherwise returns
-	// ErrLostRace. An empty tag means that the document must not exist yet. Replace is atomic across
-	// processes and machines. Different content has a different tag.
+	// Replace atomically replaces a document if the document still has the given tag. Otherwise Replace returns
+	// ErrLostRace. An empty tag means that the document must not exist yet. Replace is atomic across processes and
+	// machines. Documents with different content have different tags.
 	Replace(ctx context.Context, key string, body []byte, tag string) (newTag string, err error)
-	// Delete removes an object. A missing object is not an error.
+	// Delete removes an object. If the object does not exist, Delete returns no error.
 	Delete(ctx context.Context, key string) error
 }
 
 // MaxDocumentBytes is the maximum size of a document that ReadTagged reads.
 const MaxDocumentBytes = 1 << 20
 
-// Object describes one object of a location.
+// Object describes an object that List found in a location.
 type Object struct {
 	Key       string
 	SizeBytes int64
@@ -77,16 +76,16 @@ type Object struct {
 
 const s3Scheme = "s3://"
 
-// schemeRule matches the beginning of a URL, including mistyped ones such as s3:/bucket, because no
+// schemeRule matches the beginning of a URL. schemeRule also matches mistyped URLs such as s3:/bucket, because no
 // folder has such a name.
 var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 
-// IsURL reports whether a location is written as a URL instead of a path. Any scheme and any number of
-// slashes count as a URL.
+// IsURL reports whether a location is written as a URL instead of a path. IsURL accepts any scheme and any number of
+// slashes.
 func IsURL(location string) bool { return schemeRule.MatchString(location) }
 
-// Open returns the location at a directory or at s3://bucket/prefix. Open does not access the
-// location, so a missing directory or bucket is reported by the first read.
+// Open returns the location at a directory or at s3://bucket/prefix. Open does not access the directory or the bucket,
+// so only the first read reports that it does not exist.
 func Open(ctx context.Context, location string, cfg S3Config) (Location, error) {
 	if rest, ok := strings.CutPrefix(location, s3Scheme); ok {
 		bucket, prefix, _ := strings.Cut(rest, "/")
@@ -106,8 +105,8 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	return NewDirectory(location), nil
 }
 
-// readAll reads at most limit bytes and returns an error if there are more. sizeBytes is a hint for
-// the allocation; -1 means unknown.
+// readAll reads at most limit bytes, and returns an error if r has more bytes. If sizeBytes is known, r must have
+// exactly sizeBytes bytes; -1 means that the size is unknown.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
 		return nil, fmt.Errorf("object has %d bytes and must have at most %d", sizeBytes, limit)

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Map maps a whole object into memory, without reading it. The memory stays valid until unmap is called, even if the
-// object is replaced or deleted. A program that writes into the file changes the memory, so Map takes the right to
-// write from the file, if it may. Map returns ErrNotFound if the object does not exist, and an error unless the object
-// is a regular file of exactly sizeBytes bytes, at least one.
+// Map maps a whole object into memory, without reading the object. The memory stays valid until the caller calls unmap,
+// even if another process replaces or deletes the object. A program that writes to the file changes the memory, so Map
+// removes the write permission of the file if possible. If the object does not exist, Map returns ErrNotFound. Map also
+// returns an error unless the object is a regular file of exactly sizeBytes bytes. sizeBytes must be at least 1.
 func (d *Directory) Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error) {
 	err = d.hung.do(ctx, d.path(key), func() error {
 		mapped, err := mapFile(d.path(key), sizeBytes)
@@ -41,7 +41,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	case stat.Size() != sizeBytes || sizeBytes < 1:
 		return nil, fmt.Errorf("map %s: file has %d bytes and must have %d", path, stat.Size(), sizeBytes)
 	}
-	_ = f.Chmod(0o444) // not on a file system that is read-only, and not on another user's file
+	_ = f.Chmod(0o444) // fails on a read-only file system and on another user's file
 	raw, err := syscall.Mmap(int(f.Fd()), 0, int(sizeBytes), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
@@ -49,6 +49,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	return raw, nil
 }
 
-// Unload removes the pages of mapped memory from the memory of the process. They are read again, from the page cache or
-// the disk, when they are used. The memory must come from Map: other memory would lose its content.
+// Unload removes the pages of mapped memory from the memory of the process. The operating system reads these pages
+// again, from the page cache or the disk, when the process uses them. The argument must be memory from Map, because
+// other memory would lose its content.
 func Unload(raw []byte) { _ = unix.Madvise(raw, unix.MADV_DONTNEED) }

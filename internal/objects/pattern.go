@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pattern is a parsed path pattern. The wildcards * ? [ ] do not match a slash. The part "**" matches
-// any number of directories, including none.
+// pattern is a parsed path pattern. The wildcards * ? [ ] do not match a slash. The path element "**" matches any
+// number of directories, including none.
 type pattern struct {
 	text  string
 	parts []string
@@ -28,12 +28,12 @@ func parsePattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// prefix returns the text before the first wildcard.
+// prefix returns the text of the pattern before the first wildcard.
 func (p *pattern) prefix() string { return p.text[:strings.IndexAny(p.text, "*?[")] }
 
 func (p *pattern) anyDepth() bool { return slices.Contains(p.parts, "**") }
 
-// sort separates the matching names into data files and other files.
+// sort separates the names that match the pattern into data files and files without data.
 func (p *pattern) sort(names []string) Matches {
 	var m Matches
 	slices.Sort(names)
@@ -48,7 +48,8 @@ func (p *pattern) sort(names []string) Matches {
 	return m
 }
 
-// match reports whether a name matches the pattern, and whether the matching file contains data.
+// match reports whether a name matches the pattern, and whether the matching file contains data. The arguments are the
+// path elements of the pattern and of the name.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {
 		ok = len(parts) == 0 && len(name) == 0
@@ -60,7 +61,7 @@ func match(parts, name []string) (ok, data bool) {
 			deeper, deeperData := match(parts, name[1:])
 			ok, data = ok || deeper, deeperData && !hidden("**", name[0])
 		}
-		if len(parts) == 1 && len(name) == 1 { // "**" at the end matches all files below
+		if len(parts) == 1 && len(name) == 1 { // "**" at the end of the pattern matches all files below
 			return true, !hidden("**", name[0])
 		}
 		return ok, data
@@ -72,8 +73,8 @@ func match(parts, name []string) (ok, data bool) {
 	return ok, data && !hidden(parts[0], name[0])
 }
 
-// hidden reports whether one part of a name marks a file without data, unless the pattern spells the
-// part out. A partition such as _date=2026-01-01 contains data.
+// hidden reports whether one path element of a name marks a file without data. If the pattern contains the first
+// character or the ending of this element, the file has data. A partition such as _date=2026-01-01 contains data.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

@@ -16,41 +16,42 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Limits for large objects, which are read and written in parallel parts.
+// s3PartBytes and s3Parallel limit the parts in which large objects are read and written in parallel.
 const (
 	s3PartBytes = 8 << 20
-	s3Parallel  = 4 // parts of one object that are transferred at a time; segments are also read in parallel
+	s3Parallel  = 4 // number of parts of one object that are transferred at a time; segments are also read in parallel
 )
 
-// S3Config configures the connection to S3. The zero value means AWS, configured by the SDK's default
-// chain: environment, shared files, instance role.
+// S3Config configures the connection to S3. The zero value means AWS, configured by the default chain of the SDK:
+// environment, shared files, instance role.
 type S3Config struct {
-	Endpoint string // URL of another server; empty: AWS_ENDPOINT_URL_S3, else AWS
-	Region   string // empty: from the SDK's default chain, else us-east-1
-	// Patient makes requests retry until their context ends, for commands that are not restarted
-	// automatically. Other requests retry a few times, because their callers try again later.
+	Endpoint string // URL of a server other than AWS; empty: AWS_ENDPOINT_URL_S3, else AWS
+	Region   string // empty: the region from the SDK's default chain, else us-east-1
+	// Patient makes requests retry until their context ends. Commands that nothing restarts automatically set Patient.
+	// Other requests retry only a few times, because their callers try again later.
 	Patient bool
-	// Retrying is called with the error of each failed attempt before the next attempt, from several
-	// goroutines. Only patient requests call it. Nil disables the call.
+	// Retrying is a function that patient requests call after each failed attempt, with the error of this attempt.
+	// Several goroutines may call Retrying at once. Nil means that nothing is called.
 	Retrying func(error)
 	// MaxPause is the maximum pause between two attempts. 0 means 5 seconds.
 	MaxPause time.Duration
-	// Stall is how long a request may transfer no byte before it is cancelled and retried. 0 means one
-	// minute.
+	// Stall is the time for which a request may transfer no byte. After this time, the request is cancelled and
+	// retried. 0 means one minute.
 	Stall time.Duration
-	// PathStyle addresses buckets as path segments. Nil means true if Endpoint is set.
+	// PathStyle puts the name of the bucket into the path of request URLs instead of the host name. Nil means true if
+	// Endpoint is set.
 	PathStyle *bool
 }
 
-// S3Flags holds the command-line flags that configure an S3 server. Credentials come from the SDK's
-// default chain.
+// S3Flags holds the command-line flags that configure an S3 server. The credentials come from the default chain of the
+// SDK.
 type S3Flags struct {
 	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS. Without this flag, the environment variable AWS_ENDPOINT_URL_S3 applies."`
 	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region of the S3 bucket. Without this flag, the environment variable AWS_REGION applies."`
 	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Put the S3 bucket's name into the path of URLs, not into the host name. Default: yes if an S3 endpoint is set."`
 }
 
-// Over returns the configuration with the values of the given flags in place of its own values.
+// Over returns a copy of cfg in which the values of the given command-line flags replace the values of cfg.
 func (f *S3Flags) Over(cfg S3Config) S3Config {
 	cfg.Endpoint, cfg.Region = cmp.Or(f.S3Endpoint, cfg.Endpoint), cmp.Or(f.S3Region, cfg.Region)
 	if f.S3PathStyle != nil {
@@ -59,8 +60,8 @@ func (f *S3Flags) Over(cfg S3Config) S3Config {
 	return cfg
 }
 
-// bucket is a location below a prefix of an S3 bucket. Deadlines come from contexts. The SDK retries
-// requests under the rules of setRetries.
+// bucket is a location below a prefix of an S3 bucket. The contexts of the callers limit the duration of requests. The
+// function setRetries configures how the SDK retries requests.
 type bucket struct {
 	location string
 	name     string
@@ -69,7 +70,7 @@ type bucket struct {
 	transfer *transfermanager.Client
 
 	probing sync.Mutex
-	probed  bool // true once the server is known to honour conditional writes
+	probed  bool // true once a probe has shown that the server honours conditional writes
 }
 
 var _ Location = (*bucket)(nil)
@@ -112,7 +113,7 @@ func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
 		}
 		setRetries(o, cfg)
 		o.APIOptions = append(o.APIOptions, tracing)
-		o.DisableLogOutputChecksumValidationSkipped = true // ranges cannot be checked, but every bitmap has a SHA-256
+		o.DisableLogOutputChecksumValidationSkipped = true // ranges have no checksum, but every bitmap has a SHA-256
 	}), nil
 }
 

@@ -12,9 +12,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// failed wraps an error of the SDK with the action and the object, translates it into this package's
-// errors, and drops details that only the SDK's authors need. Every error other than ErrNotFound
-// becomes a StorageError.
+// failed translates an error of the SDK into an error of this package, and adds the action and the object. failed drops
+// details that only the SDK's authors need. Every error except ErrNotFound and ErrNotModified becomes a StorageError.
 func (b *bucket) failed(action, key string, err error) error {
 	var response *awshttp.ResponseError
 	var api smithy.APIError
@@ -38,8 +37,8 @@ func (b *bucket) failed(action, key string, err error) error {
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
 }
 
-// given returns a refusal, combined with the context's error if the end of the context prevented
-// further attempts.
+// given returns the error response of the server. If the end of the context prevented further attempts, given combines
+// the error response with the context's error.
 func given(err error, last *refusal) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, ended) {
@@ -55,13 +54,12 @@ type refusal struct {
 	api    smithy.APIError
 }
 
-// notRights holds the error codes of 403 responses that are not caused by missing permissions, but by
-// the credentials or the clock.
+// notRights holds error codes of 403 responses whose cause is not a missing permission, but the credentials or the
+// clock.
 var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
 	"RequestTimeTooSkewed"}
 
-// IsDenied reports whether the server recognised the caller but denied the request because of missing
-// permissions.
+// IsDenied reports whether the server recognised the caller but denied the request because of missing permissions.
 func IsDenied(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.status == http.StatusForbidden && !slices.Contains(notRights, r.api.ErrorCode())

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// S3Files reads input files from s3://bucket/key names with one client. Every file must have the
-// length that the listing or a separate request reported. This check detects a proxy that truncates a
-// text after a line and adjusts the announced length.
+// S3Files reads input files from s3://bucket/key names. All reads share one client. Every file must have the length
+// that the listing or a separate HEAD request reported. This check detects a proxy that truncates a text after a line
+// and adjusts the Content-Length.
 type S3Files struct {
 	cfg  S3Config
 	once sync.Once
@@ -21,12 +21,13 @@ type S3Files struct {
 	err  error
 
 	mu    sync.Mutex
-	sizes map[string]int64 // in bytes, by name, from listings
+	sizes map[string]int64 // sizes in bytes that listings reported; key: name of the file
 }
 
 var _ Files = (*S3Files)(nil)
 
-// NewS3Files returns files that are read with cfg. The connection is made on first use.
+// NewS3Files returns an S3Files whose connection is configured by cfg. The first use of the S3Files creates the
+// connection.
 func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg, sizes: map[string]int64{}} }
 
 // Glob implements Files.
@@ -50,7 +51,7 @@ func (f *S3Files) Glob(ctx context.Context, text string) (Matches, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, o := range objects {
-		if !strings.HasSuffix(o.Key, "/") { // a folder marker
+		if !strings.HasSuffix(o.Key, "/") { // skips a folder marker
 			name := s3Scheme + b.name + "/" + o.Key
 			names, f.sizes[name] = append(names, name), o.SizeBytes
 		}
@@ -70,7 +71,7 @@ func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error
 	return &bucket{location: name, name: bucketName, api: f.api}, key, nil
 }
 
-// Open implements Files. If the connection breaks, the body resumes where it stopped.
+// Open implements Files. If the connection breaks, the returned body requests the bytes that are still missing.
 func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	b, key, err := f.open(ctx, name)
 	if err != nil {
@@ -93,7 +94,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return object, object.size, nil
 }
 
-// size returns the length that an object must have, and the source of that length for error messages.
+// size returns the length that an object must have. For error messages, size also returns whether the length comes from
+// the listing or from a HEAD request.
 func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
 	f.mu.Lock()
 	size, listed := f.sizes[name]

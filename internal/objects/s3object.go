@@ -12,31 +12,31 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// A broken body is requested again up to this many times while fewer than patientBytes arrive in
-// between. The pause grows with each attempt.
+// If a connection breaks while an object is read, s3Object resumes the object up to s3Breaks times in a row. The count
+// restarts after patientBytes bytes have arrived. The pause begins with s3FirstPause and grows with each attempt.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
 	patientBytes = s3PartBytes
 )
 
-// s3Object reads one object from its first to its last byte. The end is reached only when the
-// announced number of bytes has arrived, all from the same version of the object.
+// s3Object reads one object from its first to its last byte. s3Object returns io.EOF only after the announced number of
+// bytes has arrived. All bytes come from one version of the object.
 type s3Object struct {
 	ctx    context.Context
 	bucket *bucket
 	key    string
 
 	body   io.ReadCloser // nil between two requests
-	tag    string        // tag of the version that is read; empty if the server returns none
+	tag    string        // ETag of the version that is read; empty if the server returns no ETag
 	size   int64
 	at     int64 // number of bytes read so far
 	dated  time.Time
-	breaks int   // number of broken bodies since patientBytes have arrived
-	since  int64 // value of at when the last body broke
+	breaks int   // number of broken connections since patientBytes have arrived
+	since  int64 // value of at when the last connection broke
 }
 
-// start sends the first request, which determines the version and the size.
+// start sends the first request. The response determines the version and the size of the object.
 func (o *s3Object) start() error {
 	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
 	if err != nil {
@@ -77,13 +77,13 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	}
 }
 
-// noteBreak drops a body that ended early, and returns an error after too many such bodies.
+// noteBreak closes a body that ended early. After too many such bodies, noteBreak returns an error.
 func (o *s3Object) noteBreak(err error) error {
 	if o.at-o.since >= patientBytes {
 		o.breaks = 0
 	}
 	o.breaks, o.since = o.breaks+1, o.at
-	_ = o.Close() // the body is already broken
+	_ = o.Close() // the connection is already broken
 	if o.breaks <= s3Breaks {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (o *s3Object) noteBreak(err error) error {
 		o.breaks, err))
 }
 
-// Reasons for which reading an object is not resumed.
+// These errors say why s3Object cannot resume reading an object.
 var (
 	errReplaced  = errors.New("the object was replaced while it was read")
 	errNoVersion = errors.New(
@@ -100,7 +100,7 @@ var (
 	errOtherRange = errors.New("the S3 server sent another range than requested")
 )
 
-// resume requests the rest of the same version.
+// resume waits, and then requests the missing bytes of the version that is being read.
 func (o *s3Object) resume() error {
 	select {
 	case <-o.ctx.Done():
@@ -126,7 +126,7 @@ func (o *s3Object) resume() error {
 	return nil
 }
 
-// notResumed translates the server's refusal to resume into an error.
+// notResumed adds errReplaced to the error if the server rejected the request because the object has a new version.
 func (o *s3Object) notResumed(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) && refused.status == http.StatusPreconditionFailed {
@@ -135,8 +135,8 @@ func (o *s3Object) notResumed(err error) error {
 	return err
 }
 
-// sameVersion checks that a response holds the rest of the same version. The condition in the request
-// is not enough, because some servers and proxies ignore it.
+// sameVersion checks that a response holds the missing bytes of the version that is being read. The condition in the
+// request is not enough, because some servers and proxies ignore the condition.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)
@@ -154,10 +154,10 @@ func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	return nil
 }
 
-// ChangedAt returns the Last-Modified time of the object.
+// ChangedAt returns the Last-Modified time of the S3 object.
 func (o *s3Object) ChangedAt() time.Time { return o.dated }
 
-// Close ends the current request.
+// Close closes the body of the current response.
 func (o *s3Object) Close() error {
 	if o.body == nil {
 		return nil

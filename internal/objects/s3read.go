@@ -42,8 +42,8 @@ func contentLength(n *int64) int64 {
 	return *n
 }
 
-// Read implements Source. If the object is larger than one part, Read uses only the length from the
-// first response.
+// Read implements Source. If the object is larger than one part, Read uses only the length from the first response, and
+// requests the parts in parallel.
 func (b *bucket) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	get, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *str
 	return body, nil
 }
 
-// buffer is memory of a fixed size. Parts are written to it in any order.
+// buffer is memory of a fixed size, to which parts of an object are written in any order.
 type buffer []byte
 
 func (b buffer) WriteAt(p []byte, off int64) (int, error) {
@@ -109,8 +109,9 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// ServerDate returns the current time of the S3 server behind a location, rounded down to the second,
-// from the Date header of any response to a request for key. ok is false for a directory.
+// ServerDate returns the current time of the S3 server behind a location, rounded down to the second. ServerDate sends
+// a HEAD request for the object key and reads the Date header of the response, whatever the status is. If the location
+// is a directory, ok is false.
 func ServerDate(ctx context.Context, at Location, key string) (date time.Time, ok bool, err error) {
 	b, ok := at.(*bucket)
 	if !ok {

@@ -20,19 +20,19 @@ import (
 	"capper/internal/trace"
 )
 
-// defaultStall is the default limit for how long a request to S3 may transfer no byte.
+// defaultStall is the default of S3Config.Stall: the maximum time for which a request to S3 may transfer no byte.
 const defaultStall = time.Minute
 
 // maxPause is the default of S3Config.MaxPause: the maximum pause between two attempts of a patient
 // request.
 const maxPause = 5 * time.Second
 
-// setRetries configures the retries of the SDK: until the context ends if cfg is Patient, else the
-// SDK's default number of attempts.
+// setRetries configures how the SDK retries requests. If cfg is Patient, the SDK retries until the context ends.
+// Otherwise the SDK makes its default number of attempts.
 func setRetries(o *s3.Options, cfg S3Config) {
 	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
-		// Status 409 means that another conditional write is in progress. Status 429 means too many
-		// requests.
+		// Status 409 means that another conditional write is in progress. Status 429 means that the client sent too
+		// many requests.
 		s.Retryables = append(s.Retryables, retry.RetryableHTTPStatusCode{
 			Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}}})
 		s.MaxBackoff = cmp.Or(cfg.MaxPause, maxPause)
@@ -47,20 +47,21 @@ func setRetries(o *s3.Options, cfg S3Config) {
 	}
 }
 
-// telling is a retryer that never gives up and stores the error of the last attempt. If the context
-// ends during a pause, the SDK itself reports only the end of the context.
+// telling is a retryer for patient requests. A telling sets no limit on the number of attempts, and stores the error of
+// the last attempt. If the context ends during a pause, the SDK itself reports only the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)
 }
 
-// MaxAttempts returns 0, which means no limit.
+// MaxAttempts returns 0, which means that the SDK makes any number of attempts.
 func (t *telling) MaxAttempts() int { return 0 }
 
 // lastErrorKey is the context key for the last error of an operation.
 type lastErrorKey struct{}
 
-// GetRetryToken is called by the SDK before each pause.
+// GetRetryToken stores the error of the failed attempt and calls S3Config.Retrying. The SDK calls GetRetryToken before
+// each pause.
 func (t *telling) GetRetryToken(ctx context.Context, opErr error) (func(error) error, error) {
 	if last, ok := ctx.Value(lastErrorKey{}).(*error); ok {
 		*last = opErr
@@ -84,8 +85,8 @@ func keepLastError(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// stalling returns an HTTP client whose connections fail if no byte moves in either direction for the
-// duration of limit. This limits each request's idle time, however large its body is.
+// stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for the duration
+// limit. The limit applies to the idle time, so requests with large bodies do not fail.
 func stalling(limit time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext
@@ -99,7 +100,7 @@ func stalling(limit time.Duration) *awshttp.BuildableClient {
 	})
 }
 
-// stallConn is a connection that extends its deadline with every byte.
+// stallConn is a connection that extends its deadline with every Read and every Write.
 type stallConn struct {
 	net.Conn
 	limit time.Duration
@@ -120,7 +121,8 @@ func (c *stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// tracing adds the trace context of a call to its request, in headers that are not signed.
+// tracing adds the trace context of an operation to the headers of its request. The signature of the request does not
+// cover these headers.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

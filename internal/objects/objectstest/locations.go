@@ -1,5 +1,4 @@
-// Package objectstest provides tests with every kind of location, and with a location that records the
-// calls to it.
+// Package objectstest runs tests with every kind of location.
 package objectstest
 
 import (
@@ -11,8 +10,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// OnEveryLocation runs a test once for each implementation of objects.Location, with a new and empty
-// location each time. Open accepts the name that the test receives.
+// OnEveryLocation runs a test once for each implementation of objects.Location. Each run has a new, empty location. The
+// test receives the location and its name, which objects.Open accepts.
 func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objects.Location)) {
 	t.Helper()
 	names := map[string]func(t *testing.T) string{
@@ -29,7 +28,7 @@ func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objec
 	}
 }
 
-// Open returns the location with this name and fails the test on an error.
+// Open returns the location with the given name. If the location cannot be opened, Open fails the test.
 func Open(t testing.TB, name string) objects.Location {
 	t.Helper()
 	at, err := objects.Open(t.Context(), name, objects.S3Config{})

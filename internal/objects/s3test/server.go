@@ -1,5 +1,5 @@
-// Package s3test provides tests with a real S3 server: a running one, or one that scripts/s3.sh starts
-// for the test run.
+// Package s3test provides tests with a real S3 server. The server is already running, or scripts/s3.sh starts it for
+// the test run.
 package s3test
 
 import (
@@ -20,13 +20,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// EnvFile is the environment variable that names the env file of a running server. scripts/s3.sh
-// writes that file.
+// EnvFile is the environment variable that contains the path of the env file of a running server. scripts/s3.sh writes
+// the env file.
 const EnvFile = "CAPPER_TEST_S3"
 
-// Main runs the tests of a package with an S3 server and returns the exit status. It sets the AWS_*
-// variables, starts a server unless EnvFile names a running one, and stops the server that it
-// started. TestMain calls Main:
+// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* variables. If
+// EnvFile is not set, Main starts a server, and stops this server after the tests. TestMain calls Main:
 //
 //	func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
 func Main(tests func() int) int {
@@ -54,7 +53,7 @@ func failed(err error) int {
 	return 1
 }
 
-// script runs scripts/s3.sh of this repository.
+// script runs scripts/s3.sh of this repository with the given arguments.
 func script(verb, dir string) error {
 	_, here, _, _ := runtime.Caller(0)
 	path := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "s3.sh")
@@ -65,7 +64,7 @@ func script(verb, dir string) error {
 	return nil
 }
 
-// load sets the environment variables in an env file.
+// load sets the environment variables that an env file contains.
 func load(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -96,7 +95,7 @@ func Client() *s3.Client {
 	})
 }
 
-// Bucket creates a bucket with a unique name and returns its name.
+// Bucket creates a bucket with a unique name on the test server and returns the name.
 func Bucket(t testing.TB) string {
 	t.Helper()
 	name, err := NewBucket(t.Context())
@@ -106,7 +105,7 @@ func Bucket(t testing.TB) string {
 	return name
 }
 
-// NewBucket creates a bucket with a unique name, for callers without a testing.TB.
+// NewBucket creates a bucket with a unique name on the test server, for callers without a testing.TB.
 func NewBucket(ctx context.Context) (string, error) {
 	name := "t" + strings.ToLower(rand.Text())
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
