@@ -1,3 +1,3 @@
-// Package clienttest tests package client against the real service. The client is a module of its own and must not
-// require the service's modules, so its tests cannot be in the same folder.
+// Package clienttest tests package client against the real service. The client is a separate Go module and must not
+// require the modules of the service. The tests of the client therefore cannot be in the folder of the client.
 package clienttest

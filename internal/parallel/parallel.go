@@ -1,4 +1,4 @@
-// Package parallel runs numbered pieces of work in parallel.
+// Package parallel runs numbered tasks in parallel.
 package parallel
 
 import (
@@ -8,10 +8,11 @@ import (
 )
 
 // OnAllCores calls do(0) … do(n-1) from as many goroutines as the process has cores, in any order. OnAllCores returns
-// when all calls have returned. It suits work that needs the processor.
+// when all n function calls have returned. OnAllCores is for tasks that compute.
 func OnAllCores(n int, do func(i int)) { AtMost(runtime.GOMAXPROCS(0), n, do) }
 
-// AtMost calls do(0) … do(n-1) with at most limit calls at the same time. It suits work that waits.
+// AtMost calls do(0) … do(n-1), with at most limit function calls at the same time. AtMost returns when all n function
+// calls have returned. AtMost is for tasks that mostly wait, such as network requests.
 func AtMost(limit, n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

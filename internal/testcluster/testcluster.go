@@ -1,6 +1,6 @@
-// Package testcluster starts real Redis servers for tests: one cluster that the tests of a package share, and separate
-// clusters for tests that break servers. The script scripts/cluster.sh starts all servers on free loopback ports. It
-// also stops them if the test process dies.
+// Package testcluster starts real Redis servers for tests. The tests of a package share one cluster, and tests that
+// stop servers start separate clusters. The script scripts/cluster.sh starts all servers on free loopback ports. If the
+// test process dies, the script also stops the servers.
 package testcluster
 
 import (
@@ -20,31 +20,31 @@ import (
 	"time"
 )
 
-// Variable names the environment variable with the addresses of a cluster that is already running.
+// Variable is the environment variable that contains the addresses of a cluster that is already running.
 const Variable = "CAPPER_TEST_REDIS"
 
-// ServerVariable names the environment variable with the server binary, for other engines than the system's
-// redis-server (see scripts/engines.sh).
+// ServerVariable is the environment variable that contains the path of the server binary. Set the variable to test
+// engines other than the system's redis-server (see scripts/engines.sh).
 const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
-// Server returns the binary of the Redis servers.
+// Server returns the path of the binary that runs the Redis servers.
 func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") }
 
-// Options holds the settings of a cluster or server. The zero value is a healthy default.
+// Options holds the settings of a cluster or of a standalone server. The zero value starts a healthy cluster.
 type Options struct {
-	Masters     int           // 0: 3; a standalone server ignores it
-	Replicas    int           // replicas of each master; 0: none
+	Masters     int           // number of masters; 0: 3; a standalone server ignores this number
+	Replicas    int           // number of replicas of each master; 0: no replicas
 	NodeTimeout time.Duration // 0: 2 s
-	Password    string        // "": none
-	// ACL is the path of the servers' ACL file, in which CHANGE-ME becomes capper; "" means the line for capper in
-	// deploy/redis.acl.
+	Password    string        // password of the servers; "": no password
+	// ACL is the path of the servers' ACL file, in which the word capper replaces CHANGE-ME. "" means the line for the
+	// user capper in deploy/redis.acl.
 	ACL  string
-	User string // user that creates the cluster and feeds replicas; "": the user default
+	User string // user that creates the cluster and replicates data; "": the user default
 	Host string // address on which the nodes listen; "": 127.0.0.1
-	// TLS is a directory with ca.crt, server.crt and server.key. With it the nodes accept only TLS, also between each
-	// other.
+	// TLS is a directory with ca.crt, server.crt and server.key. If TLS is set, the nodes accept only TLS connections,
+	// also from each other.
 	TLS      string
-	Settings []string // more lines of redis.conf
+	Settings []string // additional lines of redis.conf
 }
 
 func (o *Options) args() []string {
@@ -76,10 +76,9 @@ func (o *Options) args() []string {
 	return args
 }
 
-// Cluster is a set of real Redis servers that this process started. The script scripts/cluster.sh starts them on free
-// loopback ports, and also stops them if the test process dies.
+// Cluster is a set of real Redis servers that this process started with the script scripts/cluster.sh.
 type Cluster struct {
-	Addrs []string // masters first
+	Addrs []string // addresses of all nodes, masters first
 	dir   string
 }
 
@@ -89,7 +88,8 @@ var shared struct {
 	err     error
 }
 
-// Run runs the tests of a package and stops the shared cluster if one was started. Run returns the exit status.
+// Run runs the tests of a package and returns the exit status. If a test started the shared cluster, Run stops the
+// cluster.
 func Run(m *testing.M) int {
 	status := m.Run()
 	if shared.cluster != nil {
@@ -98,9 +98,10 @@ func Run(m *testing.M) int {
 	return status
 }
 
-// Shared returns the addresses of the cluster that a package's tests share: the one in the environment, or a cluster
-// with 3 masters and 3 replicas that the first call starts. Tests must not break the shared cluster. The time-outs of
-// the shared cluster are long, so that a busy machine causes no failover. Run stops the cluster.
+// Shared returns the addresses of the cluster that a package's tests share. If the environment contains no cluster, the
+// first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not stop servers of the shared
+// cluster. The time-outs of the shared cluster are long, so that a busy machine causes no failover. Run stops the
+// cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {
@@ -116,13 +117,15 @@ func Shared(t testing.TB) []string {
 	return shared.cluster.Addrs
 }
 
-// Start starts a cluster for one test and stops it when the test ends.
+// Start starts a cluster for one test, and stops the cluster when the test ends.
 func Start(t testing.TB, options Options) *Cluster { return start(t, "up", options) }
 
-// Single starts a standalone server for one test. Its replicas follow it in Addrs.
+// Single starts a standalone Redis server for one test. In Addrs, the addresses of its replicas follow the address of
+// the server.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
-// Spare starts servers in cluster mode that belong to no cluster yet. Options.Masters is their number.
+// Spare starts servers in cluster mode that do not belong to any cluster yet. Options.Masters is the number of these
+// servers.
 func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
 
 func start(t testing.TB, verb string, options Options) *Cluster {
@@ -153,7 +156,8 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// stop stops the servers at the end of a test. The script stops servers that remain.
+// stop stops the servers at the end of a test and ignores errors. If servers remain, the script stops them when the
+// test process ends.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)
 	_ = os.RemoveAll(filepath.Dir(c.dir))
@@ -169,12 +173,12 @@ func script(args ...string) error {
 	return nil
 }
 
-// Kill kills a node with SIGKILL and waits until its port is closed.
+// Kill kills a node with SIGKILL and waits until the node's port is closed.
 func (c *Cluster) Kill(addr string) error {
 	return c.end(addr, syscall.SIGKILL)
 }
 
-// Shut stops a node with SIGTERM, like an init system, and waits until its port is closed.
+// Shut stops a node with SIGTERM, as an init system does, and waits until the node's port is closed.
 func (c *Cluster) Shut(addr string) error { return c.end(addr, syscall.SIGTERM) }
 
 func (c *Cluster) end(addr string, sig syscall.Signal) error {
@@ -192,19 +196,19 @@ func (c *Cluster) end(addr string, sig syscall.Signal) error {
 	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
 }
 
-// Pause stops a node with SIGSTOP: its connections stay open but get no answers.
+// Pause stops a node with SIGSTOP. The node's connections stay open but receive no responses.
 func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGSTOP) }
 
-// Resume continues a paused node.
+// Resume continues a node that Pause stopped.
 func (c *Cluster) Resume(addr string) error { return c.signal(addr, syscall.SIGCONT) }
 
-// Data returns the directory with a node's data.
+// Data returns the directory that contains a node's data.
 func (c *Cluster) Data(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return filepath.Join(c.dir, port)
 }
 
-// Restart starts a killed node again with its data.
+// Restart starts a node that Kill or Shut stopped. The node loads its earlier data.
 func (c *Cluster) Restart(addr string) error {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority is a certificate authority for tests. The directory Dir has the authority's certificate in ca.crt, each
-// issued certificate in NAME.crt, and its key in NAME.key.
+// Authority is a certificate authority for tests. The directory Dir contains the authority's certificate in ca.crt. For
+// each issued certificate, Dir contains the certificate in NAME.crt and the private key in NAME.key.
 type Authority struct {
 	Dir         string
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
 }
 
-// NewAuthority returns a new authority for a test.
+// NewAuthority returns a new certificate authority for a test.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{Dir: t.TempDir()}
@@ -40,7 +40,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// sign writes the certificate and its key.
+// sign signs a certificate, and writes the certificate and its private key to files.
 func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificate) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,17 +62,17 @@ func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificat
 	return key
 }
 
-// File returns the path of a file of the authority.
+// File returns the path of a file in the authority's directory.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
-// Leaf issues a certificate for a server and client that is valid for an hour, with the given names and addresses.
-// Without names it uses 127.0.0.1.
+// Leaf issues a certificate for a TLS server or TLS client, with the given host names and IP addresses. The certificate
+// is valid for an hour. If the caller passes no hosts, the certificate is for 127.0.0.1.
 func (a *Authority) Leaf(t testing.TB, name string, hosts ...string) {
 	t.Helper()
 	a.LeafUntil(t, name, time.Now().Add(time.Hour), hosts...)
 }
 
-// LeafUntil is like Leaf, with another end of validity.
+// LeafUntil works like Leaf, but the certificate is valid until the time end.
 func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ...string) {
 	t.Helper()
 	certificate := &x509.Certificate{
@@ -93,7 +93,7 @@ func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ..
 	a.sign(t, name, certificate)
 }
 
-// Pool returns a certificate pool with only this authority.
+// Pool returns a certificate pool that contains only this authority.
 func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	t.Helper()
 	text, err := os.ReadFile(a.File("ca.crt"))
@@ -103,7 +103,7 @@ func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	return pool
 }
 
-// Client returns the TLS configuration of a client with its own certificate.
+// Client returns the TLS configuration of a client that trusts this authority. The client has a certificate of its own.
 func (a *Authority) Client(t testing.TB) *tls.Config {
 	t.Helper()
 	a.Leaf(t, "client")

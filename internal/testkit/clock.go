@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until a test moves it. Clock is safe for concurrent use.
+// Clock is a clock whose time changes only when a test sets it. A Clock is safe for concurrent use.
 type Clock struct{ nanos atomic.Int64 }
 
-// NewClock returns a clock at the real time, truncated to milliseconds, the resolution of the stores.
+// NewClock returns a Clock that shows the real time, truncated to milliseconds. The stores also have a resolution of
+// one millisecond.
 func NewClock() *Clock { return NewClockAt(time.Now().Truncate(time.Millisecond)) }
 
-// NewClockAt returns a clock at the given time.
+// NewClockAt returns a Clock that shows the given time.
 func NewClockAt(now time.Time) *Clock {
 	c := new(Clock)
 	c.Set(now)
@@ -21,8 +22,8 @@ func NewClockAt(now time.Time) *Clock {
 // Now returns the time of the clock, in UTC.
 func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Load()).UTC() }
 
-// Set sets the clock to an earlier or later time.
+// Set sets the clock to the given time, which may be earlier or later.
 func (c *Clock) Set(now time.Time) { c.nanos.Store(now.UnixNano()) }
 
-// Advance moves the clock forward by d.
+// Advance sets the clock forward by the duration d.
 func (c *Clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }

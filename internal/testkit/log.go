@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Log collects written text. Tests may read it while other goroutines write. The zero value is an empty log.
+// Log collects written text. Tests may read a Log while other goroutines write to it. The zero value is an empty Log.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -15,21 +15,21 @@ type Log struct {
 
 var _ io.Writer = (*Log)(nil)
 
-// Write appends to the log.
+// Write appends p to the log.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-// String returns the text that was written so far.
+// String returns all text that has been written to the log.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Logger returns a logger that writes text to the log, from level debug on.
+// Logger returns a logger that writes text to the Log. The logger writes messages of level debug and above.
 func (l *Log) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

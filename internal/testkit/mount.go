@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount is a directory whose files change like those of a ConfigMap or Secret that a pod mounts
-// (pkg/volume/util/atomic_writer.go in Kubernetes). Each set of files has a directory of its own, and the symlink
-// ..data names the current one. The visible files are symlinks through ..data. A swap renames a new ..data over the
-// old one and removes the old files at once.
+// Mount is a directory that changes like a mounted ConfigMap or Secret in a pod (pkg/volume/util/atomic_writer.go in
+// Kubernetes). Each set of files has its own directory, and the symlink ..data points to the current directory. The
+// visible files are symlinks through ..data. Swap renames a new symlink over ..data and removes the old files
+// immediately.
 type Mount struct {
 	Dir     string
 	t       testing.TB
 	serial  int
-	current string // the directory that ..data names
+	current string // the directory to which ..data points
 }
 
-// NewMount returns a mount with the given files, by name.
+// NewMount returns a Mount with the given files. The keys of the map are the names of the files.
 func NewMount(t testing.TB, files map[string]string) *Mount {
 	t.Helper()
 	m := &Mount{Dir: t.TempDir(), t: t}
@@ -31,10 +31,10 @@ func NewMount(t testing.TB, files map[string]string) *Mount {
 	return m
 }
 
-// Path returns the visible path of a file.
+// Path returns the visible path of the file with the given name.
 func (m *Mount) Path(name string) string { return filepath.Join(m.Dir, name) }
 
-// Swap replaces all files by new ones with the same names.
+// Swap replaces all files by new files with unchanged names.
 func (m *Mount) Swap(files map[string]string) {
 	m.t.Helper()
 	m.serial++

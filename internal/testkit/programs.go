@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// ProgramsVariable names the environment variable with the directory of capper and segmentbuild. The script
-// scripts/test.sh builds both once for a whole run.
+// ProgramsVariable is the environment variable that contains the directory of the programs capper and segmentbuild. The
+// script scripts/test.sh builds both programs once for a whole test run.
 const ProgramsVariable = "CAPPER_TEST_BIN"
 
-// ownPrograms is the directory into which this process built the programs. It is empty before the first build.
+// ownPrograms is the directory into which this process built the programs. Before the first build, ownPrograms is
+// empty.
 var ownPrograms string
 
 var buildPrograms = sync.OnceValues(func() (dir string, err error) {
@@ -27,8 +28,8 @@ var buildPrograms = sync.OnceValues(func() (dir string, err error) {
 	return ownPrograms, nil
 })
 
-// Program returns the path of capper or segmentbuild. The program comes from the directory in CAPPER_TEST_BIN. If the
-// variable is not set, the first call in a process builds both programs.
+// Program returns the path of capper or segmentbuild. The program is in the directory that the variable CAPPER_TEST_BIN
+// contains. If the variable is not set, the first call of Program in a process builds both programs.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(ProgramsVariable)
@@ -41,7 +42,7 @@ func Program(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// RemovePrograms removes the programs that this process built. TestMain calls it after the tests.
+// RemovePrograms removes the programs that this process built. TestMain calls RemovePrograms after the tests.
 func RemovePrograms() {
 	if ownPrograms != "" {
 		_ = os.RemoveAll(ownPrograms)

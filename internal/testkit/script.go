@@ -9,27 +9,28 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Script is the type of a testscript command.
+// Script is the type of a command in a testscript.
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
 
-// EndAtOnce lets programs with the race detector exit immediately. By default the race detector waits for a second at
-// exit to find races in remaining goroutines.
+// EndAtOnce sets an option of the race detector, so that programs with the race detector exit immediately. By default
+// the race detector waits for a second at exit to find races in remaining goroutines.
 func EndAtOnce() {
 	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
-		panic(err) // only a wrong constant fails
+		panic(err) // os.Setenv fails only if the constant raceVariable is wrong
 	}
 }
 
-// raceVariable is the environment variable with the options of the race detector.
+// raceVariable is the environment variable that contains the options of the race detector.
 const raceVariable = "GORACE"
 
-// UseShipped lets the commands of a script run the programs as they are shipped. A test binary with the race detector
-// needs four times the processor time to start.
+// UseShipped makes the commands of a testscript run the programs without the race detector, like the programs that
+// users install. A test binary with the race detector needs four times the processor time to start.
 func UseShipped(t testing.TB, env *testscript.Env) {
 	env.Setenv("PATH", filepath.Dir(Program(t, "capper"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 }
 
-// WantStatus returns the script command `status N args…`, which runs the program and requires the exit status N.
+// WantStatus returns the testscript command `status N args…`. The command runs the program with the arguments, and
+// requires the exit status N.
 func WantStatus(program string) Script {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		got := "0"

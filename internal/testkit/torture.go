@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Torture returns the rounds of a test that breaks random parts for a number of minutes. The environment variables
-// CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED set the duration and the random seed.
+// Torture returns the rounds of a test that injects random faults for the given number of minutes. The environment
+// variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override the duration and the random seed.
 func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int]) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano() % 1_000_000)
@@ -28,7 +28,7 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("torture of %.2g minutes, seed %d", minutes, seed) // at once: also of a run that is killed
+	t.Logf("torture of %.2g minutes, seed %d", minutes, seed) // logged first, so that a killed test has logged its seed
 	return rand.New(rand.NewPCG(seed, 0)), func(yield func(int) bool) {
 		end := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
 		for round := 1; round == 1 || time.Now().Before(end); round++ {
@@ -39,10 +39,10 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
-// Faults counts the faults of a torture test by name.
+// Faults counts the faults that a torture test injected, by name.
 type Faults map[string]int
 
-// String returns a line for each fault, and a line with the total.
+// String returns one line for each name of a fault, and one line with the total number of faults.
 func (f Faults) String() string {
 	var b strings.Builder
 	total := 0

@@ -12,17 +12,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Patience is the longest time that a test waits for an expected event. It is long because machines may be slow.
+// Patience is the maximum time for which a test waits for an expected event. Patience is long, because test machines
+// may be slow.
 const Patience = 2 * time.Minute
 
-// Eventually polls until the condition holds, and fails the test after a very long time. The message has the form of
-// testify's assertions.
+// Eventually polls until the condition is true. If the condition is not true within Patience, Eventually fails the
+// test. The arguments message have the form of the message arguments in testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
-// Poll calls the condition until it holds, for code without a test to fail. It returns false after a very long time.
+// Poll calls the function condition until it returns true. If the condition is not true within Patience, Poll returns
+// false. Poll is for code that has no testing.TB.
 func Poll(condition func() bool) bool {
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -32,8 +34,8 @@ func Poll(condition func() bool) bool {
 	return true
 }
 
-// FailsWith repeats a call, which must fail each time, until the error contains the text why. On a busy machine the
-// call may first fail with a time-out.
+// FailsWith repeats a function call until the error contains the text why. Every call must return an error. On a busy
+// machine, the first errors may be time-outs instead.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	var err error
@@ -45,7 +47,7 @@ func FailsWith(t testing.TB, why string, call func() error) {
 	require.True(t, said, "%v does not say %q", err, why)
 }
 
-// InTime repeats the call while its only error is a time-out, because servers on a busy machine may answer late.
+// InTime repeats a function call as long as the call returns a time-out. Servers on a busy machine may respond late.
 func InTime(call func() error) (err error) {
 	Poll(func() bool {
 		err = call()
@@ -55,7 +57,8 @@ func InTime(call func() error) (err error) {
 	return err
 }
 
-// NoLeaks returns the exit status of a package's tests, or 1 if the tests left goroutines behind.
+// NoLeaks returns the exit status of a package's tests. If the tests left running goroutines, NoLeaks returns at least
+// 1.
 func NoLeaks(status int, options ...goleak.Option) int {
 	err := goleak.Find(options...)
 	// Each search for leaked goroutines takes half a second.
@@ -69,7 +72,7 @@ func NoLeaks(status int, options ...goleak.Option) int {
 	return status
 }
 
-// Receive returns the next value from the channel. It fails the test if no value arrives.
+// Receive returns the next value from the channel. If no value arrives within Patience, Receive fails the test.
 func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	t.Helper()
 	select {
@@ -81,8 +84,8 @@ func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	}
 }
 
-// OpenWhenRead opens a named pipe for writing once another process reads from it. The pipe stays open until the end
-// of the test.
+// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. The pipe stays
+// open until the end of the test.
 func OpenWhenRead(t testing.TB, pipe string) *os.File {
 	t.Helper()
 	var writer *os.File

@@ -6,42 +6,43 @@ import (
 	"strings"
 )
 
-// Dashboard is a Grafana dashboard in the form of a table.
+// Dashboard describes a Grafana dashboard as a table of rows and panels.
 type Dashboard struct {
 	UID, Title, Description string
 	Rows                    []Row
 }
 
-// Row is a question, with the panels that answer the question.
+// Row is a row of a dashboard. The title of a row is a question, and the panels of the row answer this question.
 type Row struct {
 	Question string
 	Panels   []Panel
 }
 
-// Panel is a picture of one or more queries.
+// Panel is a graph or a number on a dashboard, computed by one or more queries.
 type Panel struct {
 	Title, Description string
 	Kind               string  // timeseries (the default) or stat
-	Unit               string  // unit, one of Grafana's
-	Width              int     // width in 24ths of the page; default 8
-	Red                float64 // from here on it is bad, as in the alerts; 0: no such thing
-	RedBelow           bool    // Red is bad below it
+	Unit               string  // the name of a Grafana unit
+	Width              int     // width in 24ths of the page; 0 means 8
+	Red                float64 // threshold of bad values, as in the alerts; 0: no threshold
+	RedBelow           bool    // values below Red are bad
 	Stacked            bool
 	Queries            []Query
 }
 
-// Query is a PromQL expression with its legend. In the expression SELECTED stands for the selected jobs and
+// Query is a PromQL expression with its legend. In the expression, SELECTED is a placeholder for the selected jobs and
 // instances, and JOB for the selected jobs.
 type Query struct{ Expr, Legend string }
 
-// schemaVersion is the version of Grafana's dashboard model. Grafana 8.5 to 12 accept and migrate version 36.
+// schemaVersion is the version of Grafana's dashboard model. Grafana 8.5 to 12 accept dashboards of version 36 and
+// migrate them.
 const schemaVersion = 36
 
 type object = map[string]any
 
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
-// JSON returns the dashboard in the form that Grafana imports.
+// JSON returns the dashboard in the JSON form that Grafana imports.
 func (d *Dashboard) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(object{
 		"uid": d.UID, "title": d.Title, "description": d.Description, "tags": []string{"capper"},
@@ -53,7 +54,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// restarts returns an annotation that marks the starts of instances.
+// restarts returns an annotation that marks the times at which instances started.
 func restarts() object {
 	return object{
 		"name": "Starts", "enable": true, "hide": false, "iconColor": "blue", "datasource": source,
@@ -88,7 +89,7 @@ const (
 	statHeight  = 4
 )
 
-// panels arranges the rows from left to right and from top to bottom.
+// panels returns the panels of all rows with their positions, from left to right and from top to bottom.
 func (d *Dashboard) panels() (list []object) {
 	y := 0
 	for _, row := range d.Rows {
@@ -135,7 +136,7 @@ func (p *Panel) json(id int, place object) object {
 	}
 }
 
-// steps returns the thresholds that colour bad values red.
+// steps returns the thresholds at which Grafana draws bad values red.
 func (p *Panel) steps() []object {
 	below, above := "green", "red"
 	if p.RedBelow {

@@ -1,6 +1,6 @@
 package alerts
 
-// Segments returns the dashboard about segments and the publishing of segments.
+// Segments returns the dashboard about segments and about the publishing of segments.
 func Segments() *Dashboard {
 	return &Dashboard{
 		UID: "capper-segments", Title: "capper: segments and publishing",

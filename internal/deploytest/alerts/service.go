@@ -1,6 +1,6 @@
 package alerts
 
-// Service returns the dashboard about the service's work for its callers.
+// Service returns the dashboard about the decisions, speed, store and resources of the service.
 func Service() *Dashboard {
 	return &Dashboard{
 		UID: "capper-service", Title: "capper: service",

@@ -11,11 +11,12 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// schema is a JSON schema or a part of one.
+// schema is a JSON schema, or a part of a JSON schema.
 type schema = map[string]any
 
-// WriteKubernetes writes a schema file for each kind in Kubernetes' API description (swagger.json), in the form that
-// kubeconform reads: DIR/deployment-apps-v1.json. The schemas reject fields that are not described.
+// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The files
+// have the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The schemas reject fields that the API
+// description does not contain.
 func WriteKubernetes(swagger, dir string) error {
 	var described struct{ Definitions map[string]schema }
 	data, err := os.ReadFile(swagger)
@@ -31,7 +32,7 @@ func WriteKubernetes(swagger, dir string) error {
 	for name, definition := range described.Definitions {
 		kinds, _ := definition["x-kubernetes-group-version-kind"].([]any)
 		if len(kinds) != 1 || definition["properties"] == nil {
-			continue // options of calls, which belong to every group
+			continue // options of API calls, which belong to every API group
 		}
 		kind := kinds[0].(schema)
 		used := map[string]schema{}
@@ -45,8 +46,8 @@ func WriteKubernetes(swagger, dir string) error {
 	return nil
 }
 
-// mend makes a definition strict, and corrects types that the description states only in prose, such as a number or a
-// text.
+// mend makes a definition strict. mend also corrects types that the API description states only in prose, such as "a
+// number or a text".
 func mend(name string, definition schema) {
 	switch {
 	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
@@ -58,7 +59,7 @@ func mend(name string, definition schema) {
 	}
 }
 
-// gather adds a definition and all definitions that it refers to.
+// gather adds a definition to used, together with all definitions to which the definition refers.
 func gather(all map[string]schema, name string, used map[string]schema) {
 	if used[name] != nil {
 		return
@@ -69,7 +70,7 @@ func gather(all map[string]schema, name string, used map[string]schema) {
 	}
 }
 
-// references returns the names of the definitions that a schema refers to.
+// references returns the names of the definitions to which a schema refers.
 func references(of any) (names []string) {
 	switch value := of.(type) {
 	case schema:
@@ -87,7 +88,7 @@ func references(of any) (names []string) {
 	return names
 }
 
-// restrict makes every object in a schema reject fields that are not described.
+// restrict makes every object in a schema reject fields that the schema does not describe.
 func restrict(s any) {
 	object, ok := s.(schema)
 	if !ok {
@@ -104,7 +105,7 @@ func restrict(s any) {
 	restrict(object["additionalProperties"])
 }
 
-// WriteCustom writes the schemas of a custom resource definition beside those of Kubernetes.
+// WriteCustom writes the schemas of a custom resource definition to the directory dir.
 func WriteCustom(definition, dir string) error {
 	var read struct {
 		Spec struct {
@@ -134,7 +135,7 @@ func WriteCustom(definition, dir string) error {
 	return nil
 }
 
-// write writes a schema under the file name that kubeconform expects.
+// write writes a schema to a file whose name has the form that kubeconform expects.
 func write(dir, kind, group, version string, s schema) error {
 	parts := []string{strings.ToLower(kind), strings.Split(group, ".")[0], version}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })

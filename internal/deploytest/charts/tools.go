@@ -10,11 +10,12 @@ import (
 	"sync"
 )
 
-// Root returns the root folder of the repository. Go runs the tests in the folder of this package.
+// Root returns the root folder of the repository. Root relies on the fact that Go runs the tests in the folder of this
+// package.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
-		panic(err) // there is no working directory
+		panic(err) // never happens: the process has a working directory
 	}
 	return root
 }
@@ -22,14 +23,14 @@ func Root() string {
 // Chart returns the folder of the Helm chart.
 func Chart() string { return filepath.Join(Root(), "deploy", "helm", "capper") }
 
-// Tools holds the paths of the programs and schemas that tests of the chart use.
+// Tools holds the paths of the programs and schemas that the tests of the chart use.
 type Tools struct {
-	Render      string // renders a chart as helm template does: FOLDER VALUES…
+	Render      string // renders a chart like helm template; arguments: FOLDER VALUES…
 	Kubeconform string
-	Schemas     string // a folder, as WriteKubernetes leaves it
+	Schemas     string // folder that WriteKubernetes has filled
 }
 
-// Installed installs missing tools below the folder build, once for each version. The Go toolchain compiles them.
+// Installed installs missing tools below the folder build, once for each version. The Go toolchain compiles the tools.
 var Installed = sync.OnceValues(func() (*Tools, error) {
 	out, err := exec.Command(filepath.Join(Root(), "scripts", "kubernetes.sh")).Output()
 	if err != nil {
@@ -43,7 +44,8 @@ var Installed = sync.OnceValues(func() (*Tools, error) {
 	return tools, tools.convert(lines[2], lines[3])
 })
 
-// convert writes the schemas if they do not exist yet. The folder of schemas is written atomically.
+// convert writes the schemas if they do not exist yet. convert creates the folder of schemas atomically, by renaming a
+// temporary folder.
 func (t *Tools) convert(kubernetes, operator string) error {
 	if _, err := os.Stat(t.Schemas); err == nil {
 		return nil
@@ -64,13 +66,13 @@ func (t *Tools) convert(kubernetes, operator string) error {
 			return err
 		}
 	}
-	if err := os.Rename(dir, t.Schemas); err != nil { // somebody else was first
+	if err := os.Rename(dir, t.Schemas); err != nil { // another process has already created the folder
 		return os.RemoveAll(dir)
 	}
 	return nil
 }
 
-// Validate checks objects against the schemas. The error contains the output of kubeconform.
+// Validate checks Kubernetes objects against the schemas. The error contains the output of kubeconform.
 func (t *Tools) Validate(objects []byte) error {
 	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+
 		"/{{ .ResourceKind }}{{ .KindSuffix }}.json")
@@ -82,7 +84,7 @@ func (t *Tools) Validate(objects []byte) error {
 	return nil
 }
 
-// Explained returns the error of a program together with the program's output.
+// Explained returns the error of a program together with what the program wrote to its standard error.
 func Explained(program string, err error) error {
 	if exit, ok := err.(*exec.ExitError); ok {
 		return fmt.Errorf("%s: %w\n%s", program, err, exit.Stderr)

@@ -1,6 +1,7 @@
-// Package compose tests deploy/compose. The library of docker compose reads the file, and the tests run its services
-// without containers. Each server is started with its own command at its own address, the one-time services run their
-// commands, and capper reads its configuration. Addresses and folders are replaced by those of the test.
+// Package compose tests the file in deploy/compose. The tests parse the file with the library of docker compose and run
+// the services of the file without containers. The tests start each server with the command and at the address in the
+// file. The tests also run the commands of the one-time services, and capper reads its configuration. The tests replace
+// addresses and folders by addresses and folders of the test.
 package compose
 
 import (
@@ -10,16 +11,17 @@ import (
 	"path/filepath"
 )
 
-// Root returns the root folder of the repository. Go runs the tests in the folder of this package.
+// Root returns the root folder of the repository. Root relies on the fact that Go runs the tests in the folder of this
+// package.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
-		panic(err) // there is no working directory
+		panic(err) // never happens: the process has a working directory
 	}
 	return root
 }
 
-// Service is what the file says of one.
+// Service holds the settings of one service in a docker compose file.
 type Service struct {
 	Command     []string
 	Entrypoint  []string
@@ -40,7 +42,8 @@ type Service struct {
 	}
 }
 
-// Load reads a file of compose; the error is what docker compose would say.
+// Load parses a docker compose file and returns its services. The error contains the message that the docker compose
+// library printed.
 func Load(file string) (map[string]*Service, error) {
 	out, err := exec.Command("go", "-C", filepath.Join(Root(), "scripts", "compose"), "run", ".", file).Output()
 	if exit, ok := err.(*exec.ExitError); ok {

@@ -1,5 +1,5 @@
-// Package drills has only tests. The tests follow the procedures of docs/operating.md with the real programs, real
-// Redis servers, redis-cli and haproxy, while callers continue to ask. The tests compare the answers with the
-// promises of capper. CAPPER_DRILL_BEFORE names a program of an earlier version, with which TestAnUpgradeIsNotNoticed
-// begins.
+// Package drills contains only tests. The tests follow the procedures in docs/operating.md with the real programs, real
+// Redis servers, redis-cli and haproxy, while callers send requests. The tests compare the responses with the promises
+// of capper. The environment variable CAPPER_DRILL_BEFORE is the path of a capper program of an earlier version.
+// TestAnUpgradeIsNotNoticed begins with this program.
 package drills
