@@ -43,7 +43,7 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts divides the users of the audience expression into several calls about one segments generation. It stores the
+// parts divides the users of the audience expression into several calls about one segments generation. parts stores the
 // name of the generation in a, so that a later run can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)

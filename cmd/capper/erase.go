@@ -67,8 +67,8 @@ type target struct {
 }
 
 // targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense
-// ids. The attempt to erase these users then reports the failure. This is safe, because the URL path with a number as
-// user id is the same for all kinds of ids.
+// ids. The attempt to erase these users then reports the failure. The attempt is safe, because the URL path with a
+// number as user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {
@@ -107,7 +107,7 @@ func (c *eraseCommand) question(users []target) string {
 	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
-// erase erases the users one after another. It continues if the log of a user is unavailable, and stops at an error
+// erase erases the users one after another. erase continues if the log of a user is unavailable, and stops at an error
 // that all further calls would return.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0

@@ -33,7 +33,7 @@ func newBadRowList(path string) (*badRowList, error) {
 	return l, nil
 }
 
-// add adds bad rows to the file. It is safe for concurrent use.
+// add adds bad rows to the file. add is safe for concurrent use.
 func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

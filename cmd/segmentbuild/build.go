@@ -133,7 +133,7 @@ func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now
 	return now.AmendedSince(ctx, at, before)
 }
 
-// read reads the inputs and builds the segments. It lists all bad rows, including rows that --max-bad-rows permits.
+// read reads the inputs and builds the segments. read lists all bad rows, including rows that --max-bad-rows permits.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	result, err := c.Input.read(ctx, plan, cfg, show)
@@ -201,7 +201,7 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// input returns the settings that apply to all inputs. It rejects invalid combinations of flags.
+// input returns the settings that apply to all inputs. input rejects invalid combinations of flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	if err := c.Approval.check(); err != nil {
 		return base, err

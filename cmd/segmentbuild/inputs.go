@@ -37,7 +37,7 @@ func (f *inputFlags) input() (base ingest.Input, err error) {
 	return base, nil
 }
 
-// read reads the inputs and builds the segments and sets. It lists all bad rows, including rows that --max-bad-rows
+// read reads the inputs and builds the segments and sets. read lists all bad rows, including rows that --max-bad-rows
 // permits.
 func (f *inputFlags) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {

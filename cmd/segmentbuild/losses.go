@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds a warning for every set that loses users, even a single user. Such a warning is important, because a
-// service may send messages to users who have left a suppressed set.
+// noteLosses adds a warning for every set that loses users, even a single user. A warning about losses is important,
+// because a service may send messages to users who have left a suppressed set.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {

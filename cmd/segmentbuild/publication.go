@@ -158,7 +158,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// guard checks a proposal against the limits on changes. It returns an error if the limits forbid a change, or if
+// guard checks a proposal against the limits on changes. guard returns an error if the limits forbid a change, or if
 // reading the location fails.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report
@@ -182,8 +182,8 @@ func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*p
 	return found, refused(found)
 }
 
-// publishSets publishes only the new users of sets that only grow, after the guard or a hold has stopped the build. It
-// returns the reason for the stop.
+// publishSets publishes only the new users of sets that only grow, after the guard or a hold has stopped the build.
+// publishSets returns the reason for the stop.
 func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
 	found *publish.Findings, why error) error {
 	report := p.report

@@ -74,7 +74,8 @@ func printVerified(on *terminal.Streams, report []verification) error {
 	return nil
 }
 
-// generations lists the generations to verify. It also reports damaged manifests and a damaged file current.json.
+// generations lists the generations to verify. generations also reports damaged manifests and a damaged file
+// current.json.
 func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, terminal.Misuse(errors.New("give either a generation or --all, not both"))

@@ -11,7 +11,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// writer writes the user ids of one segment to a file. It is not safe for concurrent use.
+// writer writes the user ids of one segment to a file. writer is not safe for concurrent use.
 type writer interface {
 	Add(id uint32) error
 	// Close writes the buffered ids. Close does not close the file.

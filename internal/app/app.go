@@ -204,8 +204,8 @@ func (s *Service) steps() []step {
 	}
 }
 
-// These constants are the memory in bytes that the service needs in addition to its configured bounds. They cover the
-// program itself, each user in a running call, and the embedded store without its cache (docs/operating.md, Memory).
+// These constants are the memory in bytes that the service needs in addition to its configured bounds: for the program
+// itself, for each user in a running call, and for the embedded store without its cache (docs/operating.md, Memory).
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64

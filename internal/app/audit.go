@@ -53,8 +53,8 @@ func (s *Service) auditOfMessages() server.Audit {
 }
 
 // recordedPolicies returns the policies of the decisions in the last month, for the console. Each policy has the time
-// of the first audit file that names the policy. It leaves out damaged files and policies that the audit lacks. The
-// command capper audit verify reports such files.
+// of the first audit file that names the policy. recordedPolicies leaves out damaged files and policies that the audit
+// lacks. The command capper audit verify reports such files.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})

@@ -1,9 +1,9 @@
-// Package app implements the service that `capper serve` runs. It opens the components that the configuration names,
-// connects the components, and starts and stops them.
+// Package app implements the service that `capper serve` runs. The package opens the components that the configuration
+// names, connects the components, and starts and stops them.
 //
 // A start and a stop consist of steps (see Service.steps). Each step has a time limit, and a name for logs and errors.
 // A start executes the steps in order. When a step fails, the start undoes the earlier steps. A stop undoes all steps
-// in reverse order. These are the main steps, each with the action that undoes it:
+// in reverse order. The following table lists the main steps, each with the action that undoes the step:
 //
 //	load segments           –
 //	open the store          close the store
@@ -16,8 +16,8 @@
 //	ask for calls           ask for no more calls
 //
 // When the step "drain the calls" exceeds its time limit, it closes the connections. The step then waits until all
-// calls have returned from the store. This happens at the latest when the calls reach their own time limit. The step
-// "close the store" comes after all users of the store have ended. If a step that uses the store does not end in time,
-// the store stays open until the process ends. A log line then reports the step. Closing the store during a call could
-// cause a panic, or reads from files that another process has opened since then.
+// calls have returned from the store. A call returns from the store at the latest when it reaches its own time limit.
+// The step "close the store" comes after all users of the store have ended. If a step that uses the store does not end
+// in time, the store stays open until the process ends. A log line then reports the step. Closing the store during a
+// call could cause a panic, or reads from files that another process has opened since then.
 package app

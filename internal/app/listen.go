@@ -131,7 +131,7 @@ func (s *Service) longestCall() time.Duration {
 }
 
 // drain refuses new requests and waits for the running requests. drain closes the connections of requests that exceed
-// the time limit. It then waits until all calls have returned from the store.
+// the time limit. drain then waits until all calls have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)
@@ -148,7 +148,7 @@ func (s *Service) drain(ctx context.Context) error {
 	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))
 }
 
-// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. These
+// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. The
 // errors are expected when the configuration is for another machine.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {

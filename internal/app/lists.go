@@ -23,8 +23,8 @@ const oldList = 48 * time.Hour
 // guarded returns the losses of users in a set for which the service rejects a generation under the current policy.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
-// listProblems describes suppressed sets that contain fewer users than intended, or soon may. It also describes guarded
-// sets whose losses were not compared.
+// listProblems describes suppressed sets that contain fewer users than intended, or soon may. listProblems also
+// describes guarded sets whose losses were not compared.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()
 	now := s.clock()
@@ -142,7 +142,7 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
-// listAges is a metric collector. It reports the maximum ages of suppressed sets, and the sets that are older.
+// listAges is a metric collector. listAges reports the maximum ages of suppressed sets, and the sets that are older.
 type listAges struct {
 	of     *Service
 	most   *prometheus.Desc

@@ -135,8 +135,8 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next returns the generation of a snapshot with the latest live changes. It reuses the views of the generation before,
-// which may be nil.
+// next returns the generation of a snapshot with the latest live changes. next reuses the views of the generation
+// before, which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -265,7 +265,7 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes live changes from the store. It removes the changes that the generations in use of all instances have
+// free removes live changes from the store. free removes the changes that the generations in use of all instances have
 // contained for freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}

@@ -77,7 +77,7 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 }
 
 // warnUnmatched logs segments with configured limits that are not published, and published segments without configured
-// limits. Such segments are allowed, but probably unintended.
+// limits. Differences between configured and published segments are allowed, but probably unintended.
 func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	if s.capper == nil {
 		return

@@ -40,8 +40,8 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// lacks returns an error that lists sets which a new policy needs and the generation lacks. It leaves out sets that the
-// current policy already lacks; nil means that no set is listed. A set that the current policy already lacks is no
+// lacks returns an error that lists sets which a new policy needs and the generation lacks. lacks leaves out sets that
+// the current policy already lacks; nil means that no set is listed. A set that the current policy already lacks is no
 // reason to reject a reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened holds the last reload that shortened the longest window of the limits. Such a reload may be a mistake.
-// Operators can undo the reload without harm while the store keeps the older sends.
+// shortened holds the last reload that shortened the longest window of the limits. A reload that shortens windows may
+// be a mistake. Operators can undo the reload without harm while the store keeps the older sends.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {

@@ -72,7 +72,7 @@ func (s *stack) start(ctx context.Context, next step) error {
 }
 
 // stop runs the down actions of all steps, beginning with the latest step. After a failed action, stop continues with
-// the other steps. It skips steps marked unused while an earlier action is still running.
+// the other steps. stop skips steps marked unused while an earlier action is still running.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // name of the first action that is still running

@@ -4,7 +4,7 @@
 // Only this package uses the library github.com/go-analyze/charts. A chart with two series of 60 values has about 20
 // kB, and drawing it takes 2 ms. The library escapes text for XML. The library writes colours and sizes as style
 // attributes. An <img> element shows them under any content security policy of the page. The library refers to fonts by
-// name, and loads no fonts. This package replaces characters in names that XML cannot contain, and characters that
+// name, and loads no fonts. Package chart replaces characters in names that XML cannot contain, and characters that
 // reverse the direction of text.
 package chart
 
@@ -17,7 +17,7 @@ import (
 	"github.com/go-analyze/charts"
 )
 
-// Series is a list of values with a name. It contains one value for each label of the chart.
+// Series is a list of values with a name. Series contains one value for each label of the chart.
 type Series struct {
 	Name   string
 	Values []float64
@@ -151,8 +151,8 @@ func Columns(p Picture, series []Series) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// everyFew returns the labels of the vertical bars. It removes labels at equal distances, so that the other labels do
-// not overlap.
+// everyFew returns the labels of the vertical bars. everyFew removes labels at equal distances, so that the other
+// labels do not overlap.
 func (p Picture) everyFew() []string {
 	room := 8
 	if p.Slim {

@@ -10,6 +10,6 @@
 // together. The command always knows the number of copied lines, even while a write or a read blocks.
 //
 // The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
-// compact the audit. The command `capper whatif` replays the decisions under other limits. These commands read the
-// location of the audit. Only the comparison with the store calls the service.
+// compact the audit. The command `capper whatif` replays the decisions under other limits. The commands about the audit
+// read the location of the audit. Only the comparison with the store calls the service.
 package cli

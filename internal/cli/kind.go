@@ -12,7 +12,7 @@ import (
 )
 
 // Scheme returns the scheme of the service's user ids. Scheme assumes dense ids if the service does not tell its kind
-// of ids. Such a service is older, or the API key may not read the kind.
+// of ids. A service that does not tell its kind of ids is older, or the API key may not read the kind.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error

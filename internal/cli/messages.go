@@ -253,7 +253,8 @@ func calls(n int64) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// plain returns a message id for the terminal. It quotes an id that contains spaces or characters that need an escape.
+// plain returns a message id for the terminal. plain quotes an id that contains spaces or characters that need an
+// escape.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted

@@ -221,7 +221,7 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// Check checks that the command can write all output files. It is called before the first call to the service. Check
+// Check checks that the command can write all output files. Check runs before the first call to the service. Check
 // returns an error if two outputs are the same file, or if an output is the audience file.
 func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {

@@ -143,7 +143,8 @@ type permitsLeft struct{ dropped, returned int64 }
 // returnPatience is the maximum time for returning permits to the service.
 const returnPatience = 2 * time.Second
 
-// giveBack returns the unused permits to the service and returns their number. It also works after an interruption.
+// giveBack returns the unused permits to the service and returns their number. giveBack also works after an
+// interruption.
 func (c *PaceCommand) giveBack(on *terminal.Streams, pacer *client.Pacer) int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), returnPatience)
 	defer cancel()

@@ -95,7 +95,7 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// showOne prints the permits of one message or key. It reads them with a call that requests 0 permits.
+// showOne prints the permits of one message or key. showOne reads the permits with a call that requests 0 permits.
 func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
 	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID,
 		Key: c.Key})

@@ -19,8 +19,8 @@ type pipe struct {
 
 var _ outlet = (*pipe)(nil)
 
-// outletOf returns an outlet if the output is a pipe, and otherwise nil. It makes the pipe as small as possible, so
-// that a write never adds to lines that the consumer has not read.
+// outletOf returns an outlet if the output is a pipe, and otherwise nil. outletOf makes the pipe as small as possible,
+// so that a write never adds to lines that the consumer has not read.
 func outletOf(to io.Writer) outlet {
 	file, ok := to.(*os.File)
 	if !ok {

@@ -55,7 +55,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// cut splits a text into lines. It stops at a line that is too long.
+// cut splits a text into lines. cut stops at a line that is too long.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
@@ -84,7 +84,7 @@ func (b *block) drop(n int) {
 	}
 }
 
-// skip skips n lines. It returns the remaining lines of the block that contains the last skipped line.
+// skip skips n lines. skip returns the remaining lines of the block that contains the last skipped line.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()

@@ -23,7 +23,7 @@ type reading struct {
 	faults  []error
 }
 
-// each calls do for each record that the query selects. It skips unreadable files and adds their errors to faults.
+// each calls do for each record that the query selects. each skips unreadable files and adds the errors to faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
 		var about *archive.FileError
@@ -41,8 +41,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel returns the name of the channel in a record. It returns "" for a record without a channel, and the number of
-// the channel if the policy of the record is not available.
+// channel returns the name of the channel in a record. channel returns "" for a record without a channel, and the
+// number of the channel if the policy of the record is not available.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""

@@ -35,7 +35,8 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// patientAttempts is the number of attempts of a patient client for one call. They take about a minute.
+// patientAttempts is the number of attempts of a patient client for one call. All attempts together take about a
+// minute.
 const patientAttempts = 20
 
 // PatientClient returns a client that repeats a failed call for about a minute, and prints each pause.

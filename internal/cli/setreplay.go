@@ -131,8 +131,8 @@ func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) err
 	return nil
 }
 
-// usersOf returns the users in a group of an audit record: dense ids, or the images of other ids. It works for images
-// that no generation can convert to ids.
+// usersOf returns the users in a group of an audit record: dense ids, or the images of other ids. usersOf works for
+// images that no generation can convert to ids.
 func usersOf(g *audit.Group) (dense []uint32, images []uint64) {
 	if g.Users != nil {
 		return g.Users.IDs(), nil

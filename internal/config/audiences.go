@@ -7,7 +7,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences is the maximum number of named audience expressions. It keeps the search for misspelt names short.
+// maxAudiences is the maximum number of named audience expressions. maxAudiences keeps the search for misspelt names
+// short.
 const maxAudiences = 1000
 
 // audiences reads the named audience expressions.

@@ -79,8 +79,8 @@ func (s Server) fixed() Server {
 	return s
 }
 
-// fixed returns a copy of the store settings without the settings that matter only at a start. Such a setting is
-// MustExist, which requires an existing store.
+// fixed returns a copy of the store settings without the settings that matter only at a start. MustExist, which
+// requires an existing store, matters only at a start.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s

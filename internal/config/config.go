@@ -84,8 +84,8 @@ type Server struct {
 	Access gate.Rules
 }
 
-// TLS contains the file names of a certificate chain and of the private key. Both names must be set, or both must be
-// empty.
+// TLS contains the file names of a certificate chain and of the private key. The certificate and the key must both be
+// set, or both be empty.
 type TLS struct{ CertFile, KeyFile string }
 
 // Segments holds the location of the segments and the settings for loading them.

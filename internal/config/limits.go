@@ -158,8 +158,8 @@ func (r *reader) timezone(v yamltree.Value) {
 	r.Policy.Zone = location(v, "", zone)
 }
 
-// checkZones warns when rules use the time zones of users and timezone is not set. It also warns when timezone is set
-// and no rule uses the time zones of users.
+// checkZones warns when rules use the time zones of users and timezone is not set. checkZones also warns when timezone
+// is set and no rule uses the time zones of users.
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:

@@ -17,8 +17,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults returns a configuration with the defaults that this package defines. It also contains defaults of other
-// packages whose zero value has another meaning.
+// defaults returns a configuration with the defaults that this package defines. defaults also contains defaults of
+// other packages whose zero value has another meaning.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -59,8 +59,8 @@ func Parse(file string, data []byte) (*Config, error) {
 	return c, err
 }
 
-// parse does the same as Parse. It also returns the values of the file by path, so that errors of a reload can name the
-// changed keys.
+// parse does the same as Parse. parse also returns the values of the file by path, so that errors of a reload can name
+// the changed keys.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
 	if fault != nil {

@@ -13,8 +13,8 @@ import (
 // userZone is the configured value that stands for the time zone of each user.
 const userZone = "user"
 
-// maxQuietSets is the maximum number of sets in one entry of quiet hours. It limits the number of set look-ups in a
-// call.
+// maxQuietSets is the maximum number of sets in one entry of quiet hours. maxQuietSets limits the number of set
+// look-ups in a call.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -126,8 +126,8 @@ const (
 	littleOpen   = 60 // minutes: quiet hours that leave less time for sends are probably unintended
 )
 
-// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. It combines only
-// quiet hours with the same time zone.
+// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. quietAllDay combines
+// only quiet hours with the same time zone.
 func (r *reader) quietAllDay(at []yamltree.Value) {
 	for i := range r.Policy.Quiet {
 		open, channel := r.openMinutes(i)
@@ -169,8 +169,8 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo returns the number of minutes a day in which users of a set may receive sends on the channel. It combines the
-// quiet hours 0 to i that have the same time zone as quiet hours i.
+// openTo returns the number of minutes a day in which users of a set may receive sends on the channel. openTo combines
+// the quiet hours 0 to i that have the same time zone as quiet hours i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]

@@ -38,8 +38,8 @@ func (r *reader) sets(v yamltree.Value) {
 	}
 }
 
-// checkSets warns of live sets that no rule uses, because calls that change them have no effect. It also warns of API
-// keys for sets that the configuration does not name.
+// checkSets warns of live sets that no rule uses, because calls that change them have no effect. checkSets also warns
+// of API keys for sets that the configuration does not name.
 func (r *reader) checkSets() {
 	used := r.Policy.Sets()
 	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {

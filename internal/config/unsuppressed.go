@@ -21,7 +21,7 @@ func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads the key no_longer_suppressed. It runs after the key suppress has been read.
+// droppedSets reads the key no_longer_suppressed. droppedSets runs after the key suppress has been read.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -30,7 +30,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads the key less_suppressed. It runs after the key suppress has been read.
+// narrowedSets reads the key less_suppressed. narrowedSets runs after the key suppress has been read.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {

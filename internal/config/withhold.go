@@ -106,8 +106,8 @@ func Guarded(p *capping.Policy) segments.Guarded {
 	return g
 }
 
-// LooseLists returns warnings about suppressed sets of a generation that are empty. It also warns of sets that may lose
-// users according to the builder of the generation.
+// LooseLists returns warnings about suppressed sets of a generation that are empty. LooseLists also warns of sets that
+// may lose users according to the builder of the generation.
 func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	for i := range p.Suppress {
 		name := p.Suppress[i].Set
@@ -140,8 +140,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	return r.someChannels(v)
 }
 
-// someChannels reads a list of channels on which sends are denied. It warns if the list contains all channels, because
-// sends without a channel are still allowed.
+// someChannels reads a list of channels on which sends are denied. someChannels warns if the list contains all
+// channels, because sends without a channel are still allowed.
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {

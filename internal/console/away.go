@@ -7,7 +7,7 @@ import (
 )
 
 // needsStore changes the method Show of a page: while the store does not answer, the page immediately shows an error.
-// Otherwise the API calls of the page would wait for the store until their time-out.
+// Without needsStore, the API calls of the page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
 	p.Show = func(v *frame.Visit) (*frame.View, error) {

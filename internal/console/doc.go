@@ -12,21 +12,21 @@
 // The server renders complete pages, so that pages work without scripts. The program contains all assets and templates,
 // which have at most 400 kB together. A page loads nothing from other websites.
 //
-// Each page is implemented in one file, with a template in the same directory. There are pages about the service
-// itself, limits and pacers, segments and generations, campaigns, and a single user. A further page tries a campaign
-// without recording sends.
+// Each page is implemented in one file, with a template in the same directory. The pages are about the service itself,
+// limits and pacers, segments and generations, campaigns, and single users. A further page tries a campaign without
+// recording sends.
 //
 // # Outlook
 //
-// An outlook is a forecast for a group of users. It shows how many of them may receive a message on a channel, now and
-// over the next days, if no other message is sent before. For each time of the forecast, the service decides the users
-// as in a filter call, and records nothing. Each time costs as much as a filter call. Therefore the console decides
-// only a sample of a large group, and the page says so. The console keeps each outlook for a minute.
+// An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message on
+// a channel, now and over the next days, if no other message is sent before. For each time of the forecast, the service
+// decides the users as in a filter call, and records nothing. Each time costs as much as a filter call. For a large
+// group, the console decides only a sample, and the page says so. The console keeps each outlook for a minute.
 //
 // # Series
 //
 // A Series holds the counts of the last day for the charts. A Series reads existing counters once a second, so that
 // counting does not slow down decisions. A Series contains no counts from before the start of the process. A Series
-// keeps the last hour by second and the last day by minute. It limits the number of counters, so that it needs at most
-// about 4 MB.
+// keeps the last hour by second and the last day by minute. A Series limits the number of counters, so that it needs at
+// most about 4 MB.
 package console

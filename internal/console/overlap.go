@@ -110,8 +110,8 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// exactly returns, for each number of audiences, the number of users who are in exactly that number of audiences. It
-// uses the principle of inclusion and exclusion.
+// exactly returns, for each number of audiences, the number of users who are in exactly that number of audiences.
+// exactly uses the principle of inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

@@ -9,7 +9,7 @@ import (
 )
 
 // reach holds the main numbers on the page about a campaign. The numbers count distinct users, if the audit contains
-// them. Otherwise they count users in responses, where a user counts once for each call.
+// them. Without such users in the audit, the numbers count users in responses, where a user counts once for each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64

@@ -213,7 +213,8 @@ func tooOld(list []api.GuardedSet) (names []string) {
 	return names
 }
 
-// defaultsApply is a part of the service's warning about a segment without limits of its own. Such segments are common.
+// defaultsApply is a part of the service's warning about a segment without limits of its own. Segments without limits
+// of their own are common.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

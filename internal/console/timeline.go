@@ -35,8 +35,8 @@ var (
 	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
-// timeline is the data of the chart. It has a row with the sends and denials on each channel, and a row with the window
-// of each limit.
+// timeline is the data of the chart. timeline has a row with the sends and denials on each channel, and a row with the
+// window of each limit.
 type timeline struct {
 	shape
 	Dark   bool
@@ -205,8 +205,8 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 }
 
 // windowStart returns the time from which sends count towards the limit at the time now. If the console does not know
-// the kind of limit or the time zone, windowStart returns false. This happens when the service is newer than the
-// console. The chart then shows no window.
+// the kind of limit or the time zone, windowStart returns false. The service may be newer than the console and have new
+// kinds of limits. The chart then shows no window.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)

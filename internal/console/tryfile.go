@@ -14,10 +14,10 @@ import (
 // idColumns lists the accepted names of the column with user ids. The page reads the first of these columns in a file.
 var idColumns = [...]string{"user_id", "id"}
 
-// readFile reads a file with one user id on each line, with or without a header. It also reads a CSV file whose header
-// names the column with user ids. Columns are separated by commas or tabs. In a file with such a header, semicolons are
-// possible, too. readFile never guesses the column, because it could take other numbers for user ids. The result fault
-// describes the first error and names its line.
+// readFile reads a file with one user id on each line, with or without a header. readFile also reads a CSV file whose
+// header names the column with user ids. Columns are separated by commas or tabs. In a file with such a header,
+// semicolons are possible, too. readFile never guesses the column, because it could take other numbers for user ids.
+// The result fault describes the first error and names its line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {

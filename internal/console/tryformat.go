@@ -24,8 +24,8 @@ var named = []struct{ begin, remedy string }{
 	{"%PDF", "The file is a PDF. Save the list as CSV, and choose that file."},
 }
 
-// unpacked returns the text of an uploaded file as UTF-8. It unpacks gzip, and decodes UTF-16, which Excel writes. If
-// the page does not read the format, the result fault names the format.
+// unpacked returns the text of an uploaded file as UTF-8. unpacked unpacks gzip, and decodes UTF-16, which Excel
+// writes. If the page does not read the format, the result fault names the format.
 func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	text = bufio.NewReader(from)
 	if begin, _ := text.Peek(2); string(begin) == "\x1f\x8b" {
@@ -81,8 +81,8 @@ func fromUTF16(all []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// separator returns the separator of the columns in a file. It skips a byte order mark, and the line "sep=" in which
-// Excel names the separator.
+// separator returns the separator of the columns in a file. separator skips a byte order mark, and the line "sep=" in
+// which Excel names the separator.
 func separator(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
 		_, _ = lines.Discard(len(mark)) // cannot fail after Peek

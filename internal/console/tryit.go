@@ -17,7 +17,8 @@ import (
 
 const tryAt = "try"
 
-// maxForm is the maximum size in bytes of a form with pasted ids or a file. It is sufficient for about 1.4 million ids.
+// maxForm is the maximum size in bytes of a form with pasted ids or a file. maxForm is sufficient for about 1.4 million
+// ids.
 const maxForm = 16 << 20
 
 // These constants limit the number of users whom a trial decides for the current time. For a larger audience, a trial

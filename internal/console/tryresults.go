@@ -21,7 +21,7 @@ const (
 	addressName     = 100  // maximum number of characters of a file name
 )
 
-// keptTry is the result of a trial of user ids at a certain time. It does not contain the user ids.
+// keptTry is the result of a trial of user ids at a certain time. keptTry does not contain the user ids.
 type keptTry struct {
 	At      time.Time
 	Channel string

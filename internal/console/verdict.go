@@ -28,7 +28,7 @@ func (v verdict) On() string {
 	return cmp.Or(v.Channel, "without a channel")
 }
 
-// judge returns the verdict for a channel. It uses the state of each rule, which the API returns.
+// judge returns the verdict for a channel. judge uses the state of each rule, which the API returns.
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {

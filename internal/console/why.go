@@ -12,8 +12,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// whyMessage describes what happened to a message for the user. It returns a state for each channel, according to the
-// audit or to the recorded sends.
+// whyMessage describes what happened to a message for the user. whyMessage returns a state for each channel, according
+// to the audit or to the recorded sends.
 func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []state) {
 	message, now := idOf(k, named), v.Now
 	var seen []string // channels whose latest decision is already in the list

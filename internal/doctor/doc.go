@@ -10,6 +10,6 @@
 // List. If the start of the service makes a similar check, the doctor calls the same code (packages app and config).
 //
 // The checks do not disturb a running service. The checks do not open a store, do not take a lock, and do not decide
-// about users. A check may write an object in order to test permissions. It then removes the object, and its finding
-// names the object. Findings never contain secrets.
+// about users. A check may write an object in order to test permissions. The check then removes the test object, and
+// its finding names the object. Findings never contain secrets.
 package doctor

@@ -44,7 +44,7 @@ type check struct {
 // defaultTime is the time limit of checks that set no time limit.
 const defaultTime = 15 * time.Second
 
-// notes collects the findings of one check. It is safe for concurrent use. After the time limit of the check, notes
+// notes collects the findings of one check. notes is safe for concurrent use. After the time limit of the check, notes
 // ignores further findings.
 type notes struct {
 	check  string
@@ -113,7 +113,7 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// run runs a check and returns its findings. It abandons a check that does not return, for example because a file
+// run runs a check and returns its findings. run abandons a check that does not return, for example because a file
 // system does not respond.
 func (c *check) run(ctx context.Context) []Finding {
 	within := cmp.Or(c.Within, defaultTime)

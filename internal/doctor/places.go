@@ -40,8 +40,8 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	judgeRoom(n, dir, need, "two generations")
 }
 
-// tryDirectory writes a test file to a directory, and removes the file. It reports whether this succeeded. If the
-// directory does not exist, tryDirectory uses the nearest parent directory that exists.
+// tryDirectory writes a test file to a directory, and removes the file. tryDirectory reports whether the file could be
+// written. If the directory does not exist, tryDirectory uses the nearest parent directory that exists.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
@@ -236,8 +236,8 @@ func fileSystem(mounts, dir string) (kind string) {
 
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
-// syncTimes writes small blocks to a test file in the same directory as path. It returns the sorted durations until
-// each block was durable on the disk.
+// syncTimes writes small blocks to a test file in the same directory as path. syncTimes returns the sorted durations
+// until each block was durable on the disk.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {

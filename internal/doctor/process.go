@@ -65,8 +65,8 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is the number of open files in addition to connections of callers. These are files of the embedded
-// store and connections to Redis.
+// besideConnections is the number of open files in addition to connections of callers: files of the embedded store, and
+// connections to Redis.
 const besideConnections = 1500
 
 // openFiles compares the maximum number of connections in the configuration with the limit on open files.

@@ -10,8 +10,8 @@ import (
 )
 
 // Bitmaps do not contain images of 64 bits. The bitmaps of a generation contain numbers of users, and a user whom no
-// input file of a build contains has no number. Therefore a View holds the changes that decide about such users
-// separately from its bitmap.
+// input file of a build contains has no number. For images, a View holds the changes that decide about users separately
+// from its bitmap.
 
 // decided holds the users of a set whose membership is determined by a live change. A decided is immutable: the method
 // put returns a copy that shares the unchanged blocks. The zero value contains no users.
@@ -94,8 +94,8 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 	}
 }
 
-// viewOfImages returns a view with all changes of the list. It reuses the unchanged decisions of the earlier view
-// before.
+// viewOfImages returns a view with all changes of the list. viewOfImages reuses the unchanged decisions of the earlier
+// view before.
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {

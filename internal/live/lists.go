@@ -45,9 +45,9 @@ func (l *Lists) Apply(records ...*Record) {
 	l.apply(records)
 }
 
-// ApplyUpTo updates a partition to a version of the store. It removes freed changes and then applies the records. The
-// records are all records of the partition, or all records after the known version. If the version is already known and
-// there are no records, ApplyUpTo does nothing.
+// ApplyUpTo updates a partition to a version of the store. ApplyUpTo removes freed changes and then applies the
+// records. The records are all records of the partition, or all records after the known version. If the version is
+// already known and there are no records, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +111,9 @@ func (l *Lists) Version(partition int) string {
 	return l.versions[partition]
 }
 
-// Stamp returns the time for the changes of a batch. If the batch contains a time, Stamp returns this time. Otherwise
-// Stamp returns now, or a later time if After or a known change of the same users in the set is later.
+// Stamp returns the time for the changes of a batch. If the batch contains a time, Stamp returns this time. If the
+// batch contains no time, Stamp returns now, or a later time if After or a known change of the same users in the set is
+// later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At

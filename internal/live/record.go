@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is the stored form of a call that changes a set. It contains the changes that one client made to one set. A
-// packed record contains the changes of several calls of the client.
+// Record is the stored form of a call that changes a set. Record contains the changes that one client made to one set.
+// A packed record contains the changes of several calls of the client.
 type Record struct {
 	Set, By string
 	Runs    []Run
@@ -42,8 +42,8 @@ func (r *Record) Len() (n int) {
 	return n
 }
 
-// SplitBy divides the record by a number of each user, such as the partition of the user. It returns one record for
-// each number.
+// SplitBy divides the record by a number of each user, such as the partition of the user. SplitBy returns one record
+// for each number.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -64,7 +64,8 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// run returns the last run of the record if the run has the time at. Otherwise run appends a new run.
+// run returns the last run of the record if the run has the time at. If the last run has another time, run appends a
+// new run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})

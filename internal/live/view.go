@@ -144,8 +144,8 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// merge returns a view in which the bitmap contains all changes. It copies the blocks that have not changed since the
-// view before.
+// merge returns a view in which the bitmap contains all changes. merge copies the blocks that have not changed since
+// the view before.
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
 	from, keys := orNobody(base), narrow(l.keys())

@@ -1,6 +1,6 @@
-// Package pressure counts in the audit how many messages people receive, by week, segment, channel and namespace. It
-// also counts which users have reached a limit, which campaigns sent most messages, and which campaigns caused denials
-// for other campaigns.
+// Package pressure counts in the audit how many messages people receive, by week, segment, channel and namespace. The
+// package also counts which users have reached a limit, which campaigns sent most messages, and which campaigns caused
+// denials for other campaigns.
 //
 //	records in time order → messages: sends, minus releases → pages: numbers of each user → histograms → api.Pressure
 //	                      → denials by limits: who had sent to these users within the limit's window
@@ -16,8 +16,8 @@
 // as a send at the time of the replay. A release cancels the latest send of the message on the channel, and the
 // cancellation counts in the week of this send. A release with an unknown result cancels the send when a repeated
 // release reports that the log contains no such send. Sends that the audit does not contain, such as imported sends and
-// lost sends, are not counted. Erased users do not count, because readers of the audit leave them out. They count as
-// users without messages until a build removes them from the segments.
+// lost sends, are not counted. Erased users do not count, because readers of the audit leave them out. Erased users
+// count as users without messages until a build removes them from the segments.
 //
 // For all weeks, the segment of a user is the segment in the current generation. The people without a message are the
 // users of a segment who received no message. For the users in no segment, the number of people without a message is
@@ -37,10 +37,10 @@
 //
 // # Memory and speed
 //
-// The numbers of messages of 65,536 consecutive users are bit-sliced (bitmap.Counts). They take a page of 8 KiB for
-// each bit, week and row. Adding a call with many users needs a few operations for each 64 users. If the pages would
-// exceed Config.MemoryBytes, the pass counts only the lower half of its users. A further pass over the records counts
-// the other users.
+// The numbers of messages of 65,536 consecutive users are bit-sliced (bitmap.Counts). The bit-sliced numbers take a
+// page of 8 KiB for each bit, week and row. Adding a call with many users needs a few operations for each 64 users. If
+// the pages would exceed Config.MemoryBytes, the pass counts only the lower half of its users. A further pass over the
+// records counts the other users.
 //
 // The sends of a message stay in memory, as bitmaps from the records, until no release and no limit can depend on them.
 package pressure

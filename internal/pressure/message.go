@@ -54,8 +54,8 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// sweep removes data about sends that no log contains any more. It runs about twenty times within the longest retention
-// of a send.
+// sweep removes data about sends that no log contains any more. sweep runs about twenty times within the longest
+// retention of a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
 		return

@@ -201,7 +201,7 @@ func (o *output) people() []api.PressurePeople {
 	return rows
 }
 
-// keys returns the row keys of the channels, followed by the row keys of the namespaces. Both lists are sorted.
+// keys returns the sorted row keys of the channels, followed by the sorted row keys of the namespaces.
 func (o *output) keys() (keys []rowKey) {
 	for key := range o.spreads {
 		if !key.bySegment {
@@ -303,7 +303,7 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// sorted returns the campaigns for which the function by returns more than 0, in descending order of this value. It
+// sorted returns the campaigns for which the function by returns more than 0, in descending order of this value. sorted
 // returns at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {

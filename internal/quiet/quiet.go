@@ -70,8 +70,8 @@ type Piece struct {
 	Until time.Time
 }
 
-// farthest is the duration for which the package searches for an opening. It contains all clock changes of a whole
-// year.
+// farthest is the duration for which the package searches for an opening. farthest contains all clock changes of a
+// whole year.
 const farthest = 400 * day
 
 // At returns the period that contains t, beginning at t.
@@ -121,7 +121,7 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step returns the index of the first clock whose quiet hours apply at t, or -1. It also returns a later time until
+// step returns the index of the first clock whose quiet hours apply at t, or -1. step also returns a later time until
 // which the result does not change, at most the next clock change.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1

@@ -173,8 +173,8 @@ func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*a
 	return &api.MessageTitle{MessageID: message.ID, Namespace: message.Namespace, Title: title}, nil
 }
 
-// addRecorded adds the numbers of users from the audit to the response. It also adds the channels that only the audit
-// contains.
+// addRecorded adds the numbers of users from the audit to the response. addRecorded also adds the channels that only
+// the audit contains.
 func (m *Messages) addRecorded(
 	ctx context.Context, message capping.Message, counted []messages.Counts, answer *api.MessageChannels,
 ) error {

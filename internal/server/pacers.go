@@ -11,8 +11,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// smallBody is the maximum body size in bytes of a call that lists no users. Such a call needs about a twentieth of
-// this size.
+// smallBody is the maximum body size in bytes of a call that lists no users. A call without users needs about a
+// twentieth of the maximum.
 const smallBody = 64 << 10
 
 // permitsPrice is the number of users that a call for permits takes from the client's rate limit. The price is the same

@@ -221,7 +221,7 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// without returns the elements of users that are not in others. Both lists must be in ascending order.
+// without returns the elements of users that are not in others. The lists users and others must be in ascending order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {
 		return users
@@ -338,8 +338,8 @@ func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	return wire.LiveMemberships(s.inUse(), store.Lists().OfUser(user), gate.OpenClient)
 }
 
-// forgetChanges removes the live changes of a user from all sets. Afterwards the builds alone determine the sets of the
-// user.
+// forgetChanges removes the live changes of a user from all sets. After the removal, the builds alone determine the
+// sets of the user.
 func (s *Server) forgetChanges(ctx context.Context, c *call, user capping.UserID) error {
 	store := s.liveStore()
 	if store == nil {

@@ -62,8 +62,8 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space in bytes for the append-only file of a master. It is the sum of the data as a
-// snapshot, the same size again before a rewrite, and the new file during the rewrite.
+// AppendOnly returns the disk space in bytes for the append-only file of a master. The disk space is the sum of the
+// data as a snapshot, the same size again before a rewrite, and the new file during the rewrite.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
@@ -85,8 +85,8 @@ func EmbeddedData(l Load) float64 {
 	return float64(l.Users) * (l.embeddedUserBytes() + entrySize*l.Sends)
 }
 
-// embeddedSpreadBytes is the additional size in bytes of a user in the embedded store, if ids are not dense. Then keys
-// have 8 bytes, and consecutive keys have few common bytes.
+// embeddedSpreadBytes is the additional size in bytes of a user in the embedded store, if ids are not dense. For such
+// ids, keys have 8 bytes, and consecutive keys have few common bytes.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -139,8 +139,8 @@ func ServiceCores(l Load) (json, bitmap float64) {
 // An instance needs two generations, because it reads the next generation while it uses the current generation.
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
-// ServiceMemory returns the maximum memory in bytes of an instance with the default bounds (docs/operating.md). It is
-// the sum of the memory for bodies and responses, users of calls, segments, and the program itself.
+// ServiceMemory returns the maximum memory in bytes of an instance with the default bounds (docs/operating.md). The
+// memory is the sum of the memory for bodies and responses, users of calls, segments, and the program itself.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }

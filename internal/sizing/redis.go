@@ -36,7 +36,7 @@ func RedisData(l Load) float64 {
 }
 
 // spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not
-// dense. It is valid for 15 to 195 users in a bucket.
+// dense. spreadBytes is valid for 15 to 195 users in a bucket.
 const spreadBytes = 20
 
 // RedisMessages returns the memory in bytes for the counts of messages.
@@ -83,14 +83,14 @@ func sizeClass(bytes float64) float64 {
 	return math.Ceil(bytes/step) * step
 }
 
-// RedisMaster returns the memory of the Redis master with most partitions, as Redis reports it in used_memory. It
-// includes the data of these partitions and the replication backlog.
+// RedisMaster returns the memory of the Redis master with most partitions, as Redis reports it in used_memory. The
+// memory includes the data of these partitions and the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
 // Backlog returns the size in bytes of the replication backlog. The backlog is large enough for one minute of the
-// blast, or for the whole blast if that is less. It has at least 64 MiB.
+// blast, or for the whole blast if that is less. The backlog has at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())

@@ -101,8 +101,8 @@ func IsPart(name string) bool { return part.MatchString(name) }
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
 
-// Commit renames the temporary file to the name of the target. Afterwards the file and its name are durable. If Commit
-// returns an error, the old file still exists.
+// Commit renames the temporary file to the name of the target. After Commit, the file and its name are durable. If
+// Commit returns an error, the old file still exists.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return f.file.Close()

@@ -12,7 +12,7 @@ import (
 // Unit is the unit that a Progress counts.
 type Unit string
 
-// These units are bytes of files, users of an audience, and lines of a text.
+// These constants are the units of a Progress: bytes of files, users of an audience, and lines of a text.
 const (
 	Bytes Unit = "bytes"
 	Users Unit = "users"
@@ -20,7 +20,8 @@ const (
 )
 
 // Progress shows the progress of a command with several steps. On a terminal, it draws a bar with the rate and the
-// remaining time of the current step. Otherwise it prints lines. A Progress is safe for concurrent use.
+// remaining time of the current step. If standard error is not a terminal, a Progress prints lines. A Progress is safe
+// for concurrent use.
 type Progress struct {
 	on   *Streams
 	unit Unit

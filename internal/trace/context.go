@@ -88,8 +88,8 @@ const (
 // maxState is the maximum number of bytes in a tracestate header that the service forwards.
 const maxState = 512
 
-// incoming returns the span of the caller, which the headers of a request contain. It ignores a malformed traceparent,
-// several traceparent headers, and a tracestate without a traceparent.
+// incoming returns the span of the caller, which the headers of a request contain. incoming ignores a malformed
+// traceparent, several traceparent headers, and a tracestate without a traceparent.
 func incoming(h http.Header) Span {
 	given := h[parentHeader]
 	if len(given) != 1 {
@@ -116,8 +116,8 @@ func incoming(h http.Header) Span {
 var unselected Span = &struct{ noop.Span }{}
 
 // Outgoing sets the trace headers of a request to another service. If the span in ctx is recorded, the headers contain
-// this span. Otherwise they contain the span of the caller. If the exporter did not select the request, the headers
-// tell the other service not to record its part.
+// this span. If the span is not recorded, the headers contain the span of the caller. If the exporter did not select
+// the request, the headers tell the other service not to record its part.
 func Outgoing(ctx context.Context, h http.Header) {
 	span := Of(ctx)
 	on := span.SpanContext()

@@ -18,8 +18,8 @@ const (
 	reportEvery = time.Minute // minimum time between two log lines about lost spans
 )
 
-// queue is the batch processor of the library. It holds ended spans until they are sent. The type queue counts and logs
-// lost spans, and stops sending after a timeout of Shutdown, because the library does neither.
+// queue is the batch processor of the library. queue holds ended spans until they are sent. The type queue counts and
+// logs lost spans, and stops sending after a timeout of Shutdown, because the library does neither.
 type queue struct {
 	sdk.SpanProcessor
 	to *upload
@@ -88,8 +88,8 @@ func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) erro
 	return nil
 }
 
-// report logs that the collector does not accept spans, at most once in reportEvery. It also logs when the collector
-// accepts spans again.
+// report logs that the collector does not accept spans, at most once in reportEvery. report also logs when the
+// collector accepts spans again.
 func (u *upload) report(err error) {
 	switch {
 	case err != nil && (!u.broken || time.Since(u.reported) >= reportEvery):

@@ -31,8 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts lines and marks. It stops when it has counted one mark more than most. A comment line counts as one
-// mark.
+// countMarks counts lines and marks. countMarks stops when it has counted one mark more than most. A comment line
+// counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -150,7 +150,7 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size returns the number of nodes of n after all aliases are expanded. It stops at one more than the limit.
+// size returns the number of nodes of n after all aliases are expanded. size stops at one more than the limit.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

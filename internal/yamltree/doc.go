@@ -8,8 +8,8 @@
 // themselves.
 //
 // The YAML library is recursive, stores a path for each level, and copies the text around an error. In the library, 200
-// kB of brackets needed more than 24 GB of memory, and 60,000 keys in one mapping take ten seconds. Therefore the
-// package limits these quantities of a text before parsing it:
+// kB of brackets needed more than 24 GB of memory, and 60,000 keys in one mapping take ten seconds. Before parsing a
+// text, the package limits these quantities of the text:
 //
 //	size      1 MiB of UTF-8
 //	marks     characters that can begin a token, before the library sees anything

@@ -1,5 +1,5 @@
-// Command demo sends large campaigns (blasts) through a running capper service and prints the decisions. It compares
-// the totals with the totals that follow from the limits. The script scripts/demo.sh runs this command.
+// Command demo sends large campaigns (blasts) through a running capper service and prints the decisions. The command
+// compares the totals with the totals that follow from the limits. The script scripts/demo.sh runs this command.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// run makes the calls of all blasts to the audience, and of a further blast to an audience expression. It returns the
+// run makes the calls of all blasts to the audience, and of a further blast to an audience expression. run returns the
 // users whom the first blast allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
@@ -125,7 +125,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send makes filter calls about the users of a request, and prints the progress. It passes the allowed users to the
+// send makes filter calls about the users of a request, and prints the progress. send passes the allowed users to the
 // function allow.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {

@@ -22,7 +22,7 @@ const (
 	randomBatch = 10_000
 )
 
-// random sends messages to the ids in a file in random order, as strings. It prints the number of decided users per
+// random sends messages to the ids in a file in random order, as strings. random prints the number of decided users per
 // second. If the ids are UUIDs, every second message uses packed ids.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})

@@ -43,8 +43,7 @@ const (
 	objectPrice   = 0.023 // for 1 GiB in S3
 )
 
-// instances is the number of instances of the service. There is one instance in each of three zones, because a zone may
-// fail.
+// instances is the number of instances of the service. Each of three zones has one instance, because a zone may fail.
 const instances = 3
 
 // loads returns the loads that docs/design/scale.md describes.
@@ -209,6 +208,6 @@ func blasts(out io.Writer) error {
 	return w.Flush()
 }
 
-// replicated is the number of bytes that a replica receives for a recorded send to a user with 5 earlier sends. It is
-// the sum 12 × 6 + 64.5.
+// replicated is the number of bytes that a replica receives for a recorded send to a user with 5 earlier sends. The
+// number is the sum 12 × 6 + 64.5.
 const replicated = 136.5

@@ -1,8 +1,8 @@
-// Command turns compares the processor time of two versions of capper for the same filter calls. It sends each call to
-// the versions in turns. For each user of a blast and for each random user, it prints the time of the service (HTTP,
-// decoding, segments, store) and the time of Redis. A third service runs the new version with live changes of a set for
-// 1 % of the users. Each service uses a separate Redis Cluster. Run the command on an idle machine, from the root of
-// the repository:
+// Command turns compares the processor time of two versions of capper for the same filter calls. The command sends each
+// call to the versions in turns. For each user of a blast and for each random user, it prints the time of the service
+// (HTTP, decoding, segments, store) and the time of Redis. A third service runs the new version with live changes of a
+// set for 1 % of the users. Each service uses a separate Redis Cluster. Run the command on an idle machine, from the
+// root of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main
@@ -184,7 +184,7 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// change removes 1 % of the users from the set. These users are not in the set, so decisions do not change.
+// change removes 1 % of the users from the set. The removed users are not in the set, so decisions do not change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32
 	for i := 0; i < len(ids); i += 100 {

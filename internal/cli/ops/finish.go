@@ -50,9 +50,9 @@ func (w *work) openFinished(dir string) (Source, error) {
 	return source, w.note(func(s *state) { s.Finishing = dir })
 }
 
-// checkFinishing returns an error if the directory is not the directory with which the last pass began. It also returns
-// an error if a service has used the store again since then, because Redis would keep sends that this service has
-// released meanwhile.
+// checkFinishing returns an error if the directory is not the directory with which the last pass began. checkFinishing
+// also returns an error if a service has used the store again since then, because Redis would keep sends that this
+// service has released meanwhile.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {
@@ -72,8 +72,8 @@ func (w *work) checkFinishing(dir string) error {
 	return nil
 }
 
-// takeAway renames the directory of the embedded store. Before that, it checks that the store belongs to the migration
-// and that no other process has opened the store.
+// takeAway renames the directory of the embedded store. Before the renaming, takeAway checks that the store belongs to
+// the migration and that no other process has opened the store.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf(

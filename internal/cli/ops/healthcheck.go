@@ -42,8 +42,8 @@ func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	return nil
 }
 
-// newClient returns an HTTP client for services on this machine. It uses no proxy, and accepts any certificate, because
-// it sends no secret and reads only a status.
+// newClient returns an HTTP client for services on this machine. newClient uses no proxy, and accepts any certificate,
+// because it sends no secret and reads only a status.
 func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: nil, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},

@@ -14,8 +14,8 @@ import (
 const changing = 64
 
 // CopyChanges copies the live changes of sets to another store, with their times and clients, and then reads the
-// copies. It returns the number of changes. It returns an error unless the other store contains all changes. Callers
-// may repeat CopyChanges.
+// copies. CopyChanges returns the number of changes. CopyChanges returns an error unless the other store contains all
+// changes. Callers may repeat CopyChanges.
 func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 	records := from.Lists().Records(func(capping.UserID) bool { return true })
 	group, within := errgroup.WithContext(ctx)

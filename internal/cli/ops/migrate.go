@@ -119,7 +119,7 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// fetch downloads a copy of the running service's store to the working directory. It returns an error if the
+// fetch downloads a copy of the running service's store to the working directory. fetch returns an error if the
 // configuration changes the number of a channel. The last pass needs no copy.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
@@ -169,8 +169,8 @@ func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 // lookingTime is the time limit for reading the location of the segments.
 const lookingTime = 30 * time.Second
 
-// compareIDs checks that the configuration and the segments have the user ids of the store. It returns the number of
-// ids in the segments; 0 means that the number is unknown.
+// compareIDs checks that the configuration and the segments have the user ids of the store. compareIDs returns the
+// number of ids in the segments; 0 means that the number is unknown.
 func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, cfg *config.Config, are database.IDs) (
 	users int, err error) {
 	kind := cmp.Or(are.Kind, ids.Dense.String())
@@ -209,8 +209,8 @@ func (c *MigrateCommand) otherIDs(found, kind string) error {
 		c.Config, found, kind))
 }
 
-// openTarget opens the Redis store. The first pass creates the store, sized for about the given number of users. It
-// fails if Redis already contains a store.
+// openTarget opens the Redis store. The first pass creates the store, sized for about the given number of users. If
+// Redis already contains a store, the first pass fails.
 func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {

@@ -91,8 +91,8 @@ func (l *queue) give(ctx context.Context) error {
 	}
 }
 
-// queueOf returns the worker for a user, from 0 to n-1. It also distributes regular selections of users evenly, such as
-// every fourth user.
+// queueOf returns the worker for a user, from 0 to n-1. queueOf also distributes regular selections of users evenly,
+// such as every fourth user.
 func queueOf(user capping.UserID, n int) int {
 	high, _ := bits.Mul64(uint64(user)*0x9e3779b97f4a7c15, uint64(n))
 	return int(high)
@@ -106,8 +106,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send sends a batch of rows that belong to one namespace. It retries unavailable users and failed calls until the time
-// in patience has passed.
+// send sends a batch of rows that belong to one namespace. send retries unavailable users and failed calls until the
+// time in patience has passed.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {

@@ -107,8 +107,8 @@ func (s *Service) Samples() {
 	s.at(0, func() {})
 }
 
-// history makes the calls of campaigns in the week before, at the hours that the Overview page compares. It also sets
-// titles of messages.
+// history makes the calls of campaigns in the week before, at the hours that the Overview page compares. history also
+// sets titles of messages.
 func (s *Service) history(audience []uint32) {
 	const week = 7 * 24 * time.Hour
 	s.at(week+50*time.Hour, func() { s.send("winter", "push", audience[:len(audience)*2/3]) })

@@ -41,7 +41,7 @@ type Setup struct {
 	With    string    // text to add to the configuration
 }
 
-// Service is a capper service that runs in the process of the test. It uses the embedded store, the sample
+// Service is a capper service that runs in the process of the test. Service uses the embedded store, the sample
 // configuration, the sample segments and sets, and a clock that only the test advances.
 type Service struct {
 	URL   string
@@ -86,7 +86,8 @@ func (s *Service) Start() {
 
 func (s *Service) file() string { return filepath.Join(s.Dir, "capper.yaml") }
 
-// Configure writes the configuration file. It contains the configuration of the test data with the changes in Setup.
+// Configure writes the configuration file. The file contains the configuration of the test data with the changes in
+// Setup.
 func (s *Service) Configure(keys ...string) {
 	s.t.Helper()
 	sample, err := os.ReadFile(filepath.Join(root(), "testdata", "capper.yaml"))

@@ -20,7 +20,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a browser tab with cookies of its own. The methods of a Tab fail the test after an error. They are not safe
+// Tab is a browser tab with cookies of its own. The methods of a Tab fail the test after an error. A Tab is not safe
 // for concurrent use.
 type Tab struct {
 	t     testing.TB
@@ -45,8 +45,8 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	return tab
 }
 
-// Misbehaved returns the forbidden actions of pages since the last call. These are errors and warnings in the browser's
-// console, violations of the content security policy, requests to other websites, and dialogs.
+// Misbehaved returns the forbidden actions of pages since the last call. Forbidden actions are errors and warnings in
+// the browser's console, violations of the content security policy, requests to other websites, and dialogs.
 func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
 
 // Requests returns the addresses of all requests so far.

@@ -122,7 +122,7 @@ func (f *Frame) add(p *Page, layout *template.Template) error {
 	return nil
 }
 
-// visit shows a page to a visitor with a session. It redirects other visitors to the sign-in page.
+// visit shows a page to a visitor with a session. visit redirects other visitors to the sign-in page.
 func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -200,7 +200,7 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	}, nil
 }
 
-// readForm reads a form. It rejects forms of other websites, and forms without a token that accepts accepts.
+// readForm reads a form. readForm rejects forms of other websites, and forms without a token that accepts accepts.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",

@@ -227,7 +227,8 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds the users with an unknown state to the set. It returns the number of users whose state is still unknown.
+// Settle adds the users with an unknown state to the set. Settle returns the number of users whose state is still
+// unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false

@@ -189,8 +189,8 @@ func (c *Control) MayChange(id, set string) error {
 		"to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
 }
 
-// MayPace returns nil if the client may request permits from all of the pacers. Otherwise MayPace returns an error that
-// names the first forbidden pacer.
+// MayPace returns nil if the client may request permits from all of the pacers. If one of the pacers is forbidden,
+// MayPace returns an error that names the first forbidden pacer.
 func (c *Control) MayPace(client string, pacers []string) error {
 	for i, pacer := range pacers {
 		if !c.rules.MayPace(client, pacer) {

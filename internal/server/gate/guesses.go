@@ -18,7 +18,7 @@ const (
 	mostGuests = 4096 // maximum number of pairs of address and key id in memory
 )
 
-// Guesses delays callers who guess the secret of an API key at the sign-in. It counts wrong keys for each pair of
+// Guesses delays callers who guess the secret of an API key at the sign-in. Guesses counts wrong keys for each pair of
 // address and key id, so that other people behind the same address, who have other keys, never wait. Guesses treats
 // existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is safe for concurrent
 // use.
@@ -69,7 +69,7 @@ func (g *Guesses) Try(address, key string) (right func(), err error) {
 	}, nil
 }
 
-// makeRoom removes a guest from memory if there are too many guests. It removes the guest whose waiting time ends
+// makeRoom removes a guest from memory if there are too many guests. makeRoom removes the guest whose waiting time ends
 // first.
 func (g *Guesses) makeRoom(who guest, now time.Time) {
 	if _, known := g.full[who]; known || len(g.full) < mostGuests {

@@ -92,8 +92,8 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns the number of response bytes that write writes under one deadline. This is the amount for half of
-// GraceTime at the minimum rate, at most 512 KiB.
+// piece returns the number of response bytes that write writes under one deadline: the amount for half of GraceTime at
+// the minimum rate, at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }

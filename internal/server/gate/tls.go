@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// certificate is a TLS certificate from two files. It reloads the files when they change.
+// certificate is a TLS certificate from two files. certificate reloads the files when they change.
 type certificate struct {
 	certFile, keyFile string
 	clock             func() time.Time

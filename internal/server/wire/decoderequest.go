@@ -32,7 +32,7 @@ type FilterRequest struct {
 	At        string
 }
 
-// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check. Both requests list users of a message.
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check, and lists users of a message.
 type MessageRequest struct {
 	Audience
 	MessageID string
@@ -152,8 +152,8 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 	return r, err
 }
 
-// DecodeReleaseMessage strictly decodes the body of a call that releases all sends of a message. It returns the
-// channel, or "" for all channels.
+// DecodeReleaseMessage strictly decodes the body of a call that releases all sends of a message. DecodeReleaseMessage
+// returns the channel, or "" for all channels.
 func DecodeReleaseMessage(body []byte) (channel string, err error) {
 	d := newDecoder(body, Bounds{})
 	err = d.document(func(name string) (err error) {

@@ -77,7 +77,7 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 }
 
 // limitedBy writes the name of the limit that delays the next permit. The field is absent when the next permit needs no
-// wait. This happens when a repeated call gets the same refusal as the first call.
+// wait. When a repeated call gets the same refusal as the first call, the next permit may need no wait.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return

@@ -51,7 +51,7 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped returns the text of an error about a name that a caller sent. It shortens the name in the text.
+// clipped returns the text of an error about a name that a caller sent. clipped shortens the name in the text.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }

@@ -125,7 +125,7 @@ func (g *Given) text(i int) []byte {
 	return g.packed[begin:g.ends[i]]
 }
 
-// appendTextID appends an id of the kind text as a JSON string. Such an id is valid UTF-8 without control characters.
+// appendTextID appends an id of the kind text as a JSON string. A text id is valid UTF-8 without control characters.
 func appendTextID(dst, id []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range id {
@@ -335,8 +335,8 @@ func (g *givenDecoder) at() string {
 }
 
 // dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
-// dashedUUID does not search for the closing quote or for escapes, because the parser of UUIDs rejects these bytes. It
-// needs no check for quotes and escapes, because the parser of UUIDs rejects these bytes.
+// Nearly all UUIDs come in this form. dashedUUID does not search for the closing quote or for escapes, because the
+// parser of UUIDs rejects these bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36
 	value := g.data[g.pos:]

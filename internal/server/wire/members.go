@@ -145,8 +145,8 @@ func EncodeMembers(dst []byte, page *PageOfMembers) []byte {
 	return a.raw("}\n").out
 }
 
-// Bitmap returns all members. Bitmap waits until the holder may start an evaluation. It then computes the members of a
-// segment on all cores.
+// Bitmap returns all members. Bitmap waits until the holder may start an evaluation. Bitmap then computes the members
+// of a segment on all cores.
 func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap.Bitmap, error) {
 	if m.set != nil {
 		return m.set, nil

@@ -10,7 +10,7 @@ import (
 	"capper/internal/ids"
 )
 
-// DecodeParameters decodes a URL query. It returns an error for an unknown, repeated or empty parameter.
+// DecodeParameters decodes a URL query. DecodeParameters returns an error for an unknown, repeated or empty parameter.
 func DecodeParameters(query string, known []string) (map[string]string, error) {
 	if query == "" {
 		return nil, nil

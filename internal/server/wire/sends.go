@@ -115,9 +115,9 @@ const (
 	shortestSend = 40 // size in bytes of the shortest send in JSON
 )
 
-// DecodeImport strictly decodes the body of POST /v1/sends. It rejects a send later than latest. A send between now and
-// latest with a message id gets the time now. Without a message id such a send is rejected, because only the time
-// identifies it. The caller of DecodeImport checks whether the channels are configured.
+// DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send later than latest. A send
+// between now and latest with a message id gets the time now. Without a message id such a send is rejected, because
+// only the time identifies it. The caller of DecodeImport checks whether the channels are configured.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
@@ -386,9 +386,9 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	return instant, nil
 }
 
-// looksRFC3339 checks the form of a text that package time has accepted as a time. It is faster than the regular
-// expression rfc3339. looksRFC3339 requires two digits for each number, four digits for the year, and a point before
-// the fraction.
+// looksRFC3339 checks the form of a text that package time has accepted as a time. looksRFC3339 is faster than the
+// regular expression rfc3339. looksRFC3339 requires two digits for each number, four digits for the year, and a point
+// before the fraction.
 func looksRFC3339(text []byte) bool {
 	const form = "2006-01-02T15:04:05"
 	if len(text) < len(form)+1 {

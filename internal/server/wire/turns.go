@@ -89,7 +89,7 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave removes a call from the queue of its holder. It returns false when the call is no longer in the queue. The
+// leave removes a call from the queue of its holder. leave returns false when the call is no longer in the queue. The
 // caller of leave holds t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
