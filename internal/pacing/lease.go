@@ -12,15 +12,17 @@ import (
 	"time"
 )
 
-// Leases keeps the leases of requests. A request with a lease gives back its future permits when the lease ends. Leases
-// is safe for concurrent use, and every method returns within the deadline of ctx.
+// Leases keeps the leases of requests for permits. When the lease of a request ends, the service returns the request's
+// permits with future slots. A Leases is safe for concurrent use, and every method returns within the deadline of ctx.
 type Leases interface {
-	// KeepLease begins the lease of a request of the group, or extends it to the given time from now. It returns when
-	// the result is durable. It never extends a lease that has ended. The lease keeps the call with which it began.
+	// KeepLease begins the lease of a request of the group, or extends the lease to the given time from now. KeepLease
+	// returns when the lease is stored durably. KeepLease never extends a lease that has ended. A lease keeps the call
+	// with which it began.
 	KeepLease(ctx context.Context, group string, r Request, lasts time.Duration, call []byte) (LeaseState, error)
-	// EndedLeases returns leases of the group that have ended, the newest first and at most the given number.
+	// EndedLeases returns at most the given number of the group's leases that have ended, the newest end first.
 	EndedLeases(ctx context.Context, group string, most int) ([]Lease, error)
-	// RemoveLease removes the lease of a request of the group if the lease has ended. A missing lease is not an error.
+	// RemoveLease removes the lease of a request of the group, if the lease has ended. If the request has no lease,
+	// RemoveLease returns nil.
 	RemoveLease(ctx context.Context, group string, r Request) error
 }
 
@@ -28,7 +30,7 @@ type Leases interface {
 type Lease struct {
 	Request Request
 	Ended   time.Duration // how long ago the lease ended
-	Call    []byte        // of KeepLease
+	Call    []byte        // the call that KeepLease was given
 }
 
 // LeaseState is the result of KeepLease.
@@ -38,10 +40,10 @@ type LeaseState byte
 const (
 	LeaseBegun    LeaseState = 'B' // there was no lease
 	LeaseExtended LeaseState = 'X'
-	LeaseEnded    LeaseState = 'E' // the lease has ended: the permits with future slots must go back
+	LeaseEnded    LeaseState = 'E' // the lease has ended: the permits with future slots must be returned
 )
 
-// The bounds of Call.Lease.
+// MinLease and MaxLease are the bounds of Call.Lease.
 const (
 	MinLease = time.Second
 	MaxLease = time.Hour
@@ -74,7 +76,7 @@ func decodeCall(text []byte) (*Call, error) {
 		Message: l.Message, Key: l.Key, Share: l.Share, ClientShare: l.ClientShare}, nil
 }
 
-// checkLease returns a *FieldError when the lease of the call is invalid.
+// checkLease returns a *FieldError if the lease of the call is invalid.
 func (c *Call) checkLease() error {
 	switch {
 	case c.Lease == 0:
@@ -87,16 +89,16 @@ func (c *Call) checkLease() error {
 }
 
 // lease begins or extends the lease of a request that was granted permits. A lease lasts until the last slot at most,
-// so there are no more leases than remembered requests. lease reports whether the answer still holds: the permits of a
-// lease that has ended go back, also between the store's answer and this call.
+// so there are never more leases than remembered requests. holds is false if the permits in the answer may have been
+// returned since then, because a lease has ended.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
-		return true, nil // no permit could go back
+		return true, nil // no permit could be returned
 	}
 	kept := *call
 	if plan.answer.Replayed {
-		kept.MaxWait = 0 // unknown: the first call may have had a longer one
+		kept.MaxWait = 0 // unknown: the first call may have had a longer wait
 	}
 	text, err := kept.encode()
 	if err != nil {
@@ -113,7 +115,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 		}
 		return false, p.store.RemoveLease(ctx, group, request)
 	}
-	// An earlier lease may have ended since the store told the permits of a repetition.
+	// If the call is a repetition, an earlier lease may have ended after the store returned the grant.
 	return !plan.answer.Replayed, nil
 }
 
@@ -125,7 +127,7 @@ func (g *Grant) last() (wait time.Duration) {
 	return wait
 }
 
-// returnEnded gives back the permits of a call whose lease has ended.
+// returnEnded returns the permits of a call whose lease has ended to the pacers.
 func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 	back, err := p.giveBack(ctx, call, 0)
 	if err == nil && p.returned != nil {
@@ -135,15 +137,16 @@ func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 }
 
 const (
-	mostEnded   = 256             // ended leases in one answer of the store
-	endedWithin = 5 * time.Second // the time limit of one call of the store
-	// unendedFor is how long an ended lease stays if its permits cannot go back. The policy in force may reject its
-	// call, and another instance may have a newer policy.
+	mostEnded   = 256             // ended leases in one reply of the store
+	endedWithin = 5 * time.Second // time limit of one call to the store
+	// unendedFor is the time for which an ended lease stays if its permits cannot be returned. The policy in force may
+	// reject the call of the lease, and another instance may have a newer policy.
 	unendedFor = time.Minute
 )
 
-// ReturnEnded gives back the permits of all requests whose lease has ended. It returns the pacers that got slots back.
-// After an error, a later call continues. The groups do not wait for each other.
+// ReturnEnded returns the permits of all requests whose lease has ended. The result lists the pacers to which slots
+// were returned. If ReturnEnded returns an error, a later call continues the work. ReturnEnded works on all groups in
+// parallel, so that no group waits for another group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
 	groups := p.Policy().groups()
@@ -160,7 +163,7 @@ func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	return slices.Collect(maps.Values(freed.pacers)), errors.Join(errs...)
 }
 
-// freed collects the pacers that got slots back. It is safe for concurrent use.
+// freed collects the pacers to which slots were returned. freed is safe for concurrent use.
 type freed struct {
 	mu     sync.Mutex
 	pacers map[string]Pacer
@@ -176,8 +179,9 @@ func (f *freed) add(back *Back) {
 	}
 }
 
-// endLeases gives back the permits of some leases that have ended, one after the other: the newest leases have the
-// latest slots, and a log loses its latest slots most easily. endLeases reports whether there may be more leases.
+// endLeases returns the permits of some ended leases, one lease after the other. It begins with the newest leases,
+// whose slots are the latest, because a log can remove its latest slots most easily. more reports whether the group may
+// have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
 	within, cancel := context.WithTimeout(ctx, endedWithin)
 	ended, err := p.store.EndedLeases(within, group, mostEnded)
@@ -198,7 +202,7 @@ func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (mor
 	return len(ended) == mostEnded && removed > 0, nil
 }
 
-// endLease gives back the permits of a lease that has ended, and removes it.
+// endLease returns the permits of an ended lease, and removes the lease.
 func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *freed) (removed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()

@@ -19,7 +19,7 @@ const (
 	MaxPacers  = 8 // pacers in a call
 	MaxPermits = 100_000
 	MaxWait    = 24 * time.Hour
-	// DefaultMaxWait is the longest wait of a pacer without a MaxWait.
+	// DefaultMaxWait is the longest wait of a pacer that has no MaxWait.
 	DefaultMaxWait = 30 * time.Second
 )
 
@@ -29,19 +29,19 @@ type Time int64
 // TimeOf returns t as a Time, rounded down to microseconds.
 func TimeOf(t time.Time) Time { return Time(t.UnixMicro()) }
 
-// Add returns the instant d later.
+// Add returns the instant t+d.
 func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
 
 // Sub returns the duration t-u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
 
-// Limit allows at most Max slots in every window [t, t+Window).
+// Limit allows at most Max slots in every window [t, t+Window), for every t.
 type Limit struct {
 	Max    int           // 1 to MaxMax
 	Window time.Duration // MinWindow to MaxWindow, whole microseconds; for a rate at least 1 µs
 }
 
-// Check returns an error when the limit is invalid.
+// Check returns an error if the limit is invalid.
 func (l Limit) Check() error {
 	switch {
 	case l.Max < 1 || l.Max > MaxMax:
@@ -52,28 +52,28 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// Most returns how many slots a window [t, t+w) can hold under this limit alone.
+// Most returns how many slots a window [t, t+w) can contain if only this limit applies.
 func (l Limit) Most(w time.Duration) int {
 	return int((w-1)/l.Window+1) * l.Max
 }
 
-// Rate is a number of evenly spaced permits per time. The zero value means no rate.
+// Rate is a number of evenly spaced permits for each period Per. The zero Rate means no rate.
 type Rate struct {
 	Permits int // 1 to MaxMax; 0: no rate
 	Per     time.Duration
 }
 
-// RateRule is the error text of the rule that ParseRate checks. Its format verb takes the invalid rate.
+// RateRule is the error text of the rule that ParseRate checks. The format verb of RateRule takes the invalid rate.
 const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
 	"at most one permit a microsecond and at least one in 31 days, got %s"
 
 // unit is a time unit of a rate, such as s for a second.
 type unit struct {
-	words []string // names of the unit; String uses the first one
+	words []string // names of the unit; String uses the first name
 	per   time.Duration
 }
 
-// units returns the time units of rates. ParseRate reads any other text as a duration.
+// units returns the time units of rates. ParseRate reads any other text after the slash as a duration.
 func units() []unit {
 	return []unit{
 		{[]string{"s", "sec", "second"}, time.Second},
@@ -118,7 +118,7 @@ func (r Rate) Interval() time.Duration {
 	return ((r.Per-1)/step + 1) * time.Microsecond
 }
 
-// Lost returns the fraction of the rate that is lost because Interval is rounded up, 0 to 1/2.
+// Lost returns the fraction of the rate, from 0 to 1/2, that is lost because Interval rounds up.
 func (r Rate) Lost() float64 {
 	if r.Permits == 0 {
 		return 0
@@ -126,7 +126,7 @@ func (r Rate) Lost() float64 {
 	return 1 - float64(r.Per)/float64(r.Permits)/float64(r.Interval())
 }
 
-// String returns the rate in the form that ParseRate reads.
+// String returns the rate as a text that ParseRate reads.
 func (r Rate) String() string {
 	for _, u := range units() {
 		if r.Per == u.per {
@@ -136,20 +136,20 @@ func (r Rate) String() string {
 	return strconv.Itoa(r.Permits) + "/" + capping.Span(r.Per)
 }
 
-// Pacer is the configuration of one pacer: limits, a rate, or both.
+// Pacer is the configuration of one pacer: its limits, its rate, or both.
 type Pacer struct {
 	Name    string
 	Limits  []Limit       // limits: up to MaxLimits with different windows, in the order of the file
-	Rate    Rate          // rate; zero: no rate
+	Rate    Rate          // rate; zero: the pacer has no rate
 	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
-	Per     Per           // per: which things have a separate log
-	Shares  []Share       // shares: parts kept for some calls, with distinct names; none unless Per is PerPacer
-	// Group is group: a call may name only pacers of one group. A Redis store keeps each group in one hash slot. ""
-	// means the common group.
+	Per     Per           // per: which things have separate logs
+	Shares  []Share       // shares: parts reserved for some calls, with distinct names; none unless Per is PerPacer
+	// Group (group) is the group of the pacer: all pacers of a call must be in the same group. A Redis store keeps all
+	// logs of a group in one hash slot. "" is the common group.
 	Group string
 }
 
-// AnyGroup stands for all groups, in ForgetPacer of Store. No group has this name.
+// AnyGroup means all groups, as an argument of Store.ForgetPacer. No group has the name AnyGroup.
 const AnyGroup = "*"
 
 // LongestWait returns the longest wait for a slot that the pacer grants: MaxWait, or DefaultMaxWait.
@@ -160,17 +160,18 @@ func (p *Pacer) LongestWait() time.Duration {
 	return DefaultMaxWait
 }
 
-// Per says which things have a separate log: the whole pacer, each message or each key. The limits apply to each log.
+// Per says which things have separate logs: the whole pacer, each message or each key. The limits apply to each log
+// separately.
 type Per string
 
 // The values of Per.
 const (
 	PerPacer   Per = "" // the pacer has one log
 	PerMessage Per = "message"
-	PerKey     Per = "key" // each key that callers give, for example the number of a sender
+	PerKey     Per = "key" // each key that callers name, for example the number of a sender
 )
 
-// Judged returns the limits that apply to each log of the pacer: the configured limits, then the limit of its rate.
+// Judged returns the limits that apply to each log of the pacer: the configured limits, and then the limit of the rate.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
 	if p.Rate.Permits > 0 {
@@ -179,8 +180,9 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// PerSecond returns how many permits a second the pacer allows over a minute: the minimum of its rate and of all limits
-// with a window of at most a minute. PerSecond returns 0 for a pacer without such a limit, or with several logs.
+// PerSecond returns the number of permits per second that the pacer allows over a minute. It is the minimum of the rate
+// and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has no such limit or has
+// several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0
@@ -194,8 +196,7 @@ func (p *Pacer) PerSecond() (least float64) {
 	return least
 }
 
-// LimitName returns the name of a limit of Judged in API responses: its window as in the configuration, or
-// "rate".
+// LimitName returns the name of a limit from Judged for API responses: its window as in the configuration, or "rate".
 func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"
@@ -203,8 +204,8 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest returns the index of the limit with the largest used fraction. If fractions are equal, it returns the limit
-// with the longest window. Fullest returns -1 for a pacer with only a rate.
+// Fullest returns the index of the configured limit of which the largest fraction is used. If two fractions are equal,
+// Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Pacers grants permits with a policy and a store. Pacers is safe for concurrent use.
+// Pacers grants permits by the rules of a policy, and keeps logs in a store. A Pacers value is safe for concurrent use.
 type Pacers struct {
 	store   Store
 	policy  atomic.Pointer[Policy]
@@ -21,11 +21,11 @@ type Pacers struct {
 	reach   *reaching
 	calls   underway
 	clock   func() time.Time
-	// returned receives the result of each return of permits because a lease has ended; nil: nobody does.
+	// returned is called with the result of each return of permits that follows the end of a lease; nil: not called.
 	returned func(*Back)
 }
 
-// New returns the pacers of the policy, with logs in the store.
+// New returns a Pacers for the policy, with its logs in the store.
 func New(store Store, policy *Policy) *Pacers {
 	p := &Pacers{store: store, demands: newDemands(), reach: newReaching(), clock: time.Now}
 	p.calls.calls = map[Request]chan struct{}{}
@@ -33,16 +33,16 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// SetClock sets the clock that measures how long a share or a reach stays in demand. SetClock must be called before the
-// first call for permits.
+// SetClock sets the clock that measures how long a share or a reach stays in demand. The caller must call SetClock
+// before the first call for permits.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
-// Bound sets the bounds on the records that grants leave in the store. Bound must be called before the first
-// call for permits.
+// Bound limits the number of records that grants create in the store. The caller must call Bound before the first call
+// for permits.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
-// OnReturn sets the function that receives the result whenever permits go back because a lease has ended. OnReturn must
-// be called before the first call for permits.
+// OnReturn sets a function that receives the result whenever permits are returned because a lease has ended. The caller
+// must call OnReturn before the first call for permits.
 func (p *Pacers) OnReturn(returned func(*Back)) { p.returned = returned }
 
 // Records returns the argument of Bound, or nil if Bound was not called.
@@ -51,7 +51,7 @@ func (p *Pacers) Records() *Records { return p.records }
 // Policy returns the policy in force.
 func (p *Pacers) Policy() *Policy { return p.policy.Load() }
 
-// SetPolicy replaces the policy in force. The new policy applies to recorded slots too.
+// SetPolicy replaces the policy in force. The new policy also applies to slots that are already recorded.
 func (p *Pacers) SetPolicy(policy *Policy) {
 	if policy == nil {
 		policy = &Policy{}
@@ -64,32 +64,33 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 	p.reach.forget(policy)
 }
 
-// Call is a call for permits.
+// Call is an API call for permits.
 type Call struct {
 	Pacers  []string // names of pacers
 	Permits int
 	MaxWait time.Duration // the longest wait for a slot; each pacer's LongestWait bounds it. 0: the answer has no waits
-	// Client and RequestID identify the request. A call without RequestID is not remembered.
+	// Client and RequestID together identify the request. If RequestID is "", the store does not remember the request.
 	Client, RequestID string
-	// Message is a hash of the message id in hex digits; "" means no message id.
+	// Message is a hash of the message id, in hex digits; "" means that the call has no message id.
 	Message string
-	// Key names the log at pacers per key; "" means no key.
+	// Key names the log at pacers per key; "" means that the call has no key.
 	Key string
-	// Share is the share of the call. It applies at each pacer of the call that has this share, and at least one must
-	// have it. "" means ClientShare, which no pacer needs to have.
+	// Share is the name of the share to which the call belongs. Share applies at each pacer of the call that has a
+	// share of this name, and at least one pacer must have it. If Share is "", ClientShare applies, which no pacer
+	// needs to have.
 	Share, ClientShare string
-	// Lease, unless 0, is the time after which the service gives back the permits with future slots, counted from the
-	// latest repetition of the call: MinLease to MaxLease. A call with a lease needs a RequestID.
+	// If Lease is not 0, the service returns the permits with future slots after this time, counted from the latest
+	// repetition of the call. Lease must be MinLease to MaxLease. A call with a lease needs a RequestID.
 	Lease time.Duration
 }
 
-// share returns the name of the call's share.
+// share returns the name of the share to which the call belongs, or "".
 func (c *Call) share() string {
 	return cmp.Or(c.Share, c.ClientShare)
 }
 
-// log returns the hash of the message or key whose log the pacer uses; "" for a pacer with one log. log returns
-// a *FieldError if the call lacks the message or the key.
+// log returns the hash of the message or key whose log the pacer uses; "" for a pacer with one log. log returns a
+// *FieldError if the call lacks the message or the key.
 func (c *Call) log(p *Pacer) (string, error) {
 	switch {
 	case p.Per == PerMessage && c.Message == "":
@@ -111,11 +112,11 @@ type Answer struct {
 	Refused int      // permits of the call that were refused
 	Fresh   int      // granted permits that no earlier call received
 	Pacers  []Pacer  // by target
-	Shares  []string // by target: the share of the call at the pacer; "": none
+	Shares  []string // by target: the share to which the call belongs at the pacer; "": no share
 	Version string   // the version of the policy that decided the call
 }
 
-// FieldError is the error of an invalid field in a call.
+// FieldError is the error for an invalid field in a call.
 type FieldError struct {
 	Field string // pacer, pacers[1], message_id or request_id
 	Rule  string // the rule and the invalid value
@@ -123,15 +124,15 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
 
-// Check returns a *FieldError when the call is invalid, and nil otherwise.
+// Check returns a *FieldError if the call is invalid, and nil otherwise.
 func (p *Pacers) Check(call *Call) error {
 	_, err := p.plan(call)
 	return err
 }
 
-// Take takes permits for the call. Take returns a *FieldError for an invalid call, and a *RecordsError when
-// it took nothing because a bound on records was reached. After any other error the result is unknown, and
-// the caller must send nothing.
+// Take takes permits for the call. Take returns a *FieldError for an invalid call. It returns a *RecordsError if it
+// took no permits because a maximum number of records was reached. After any other error the result is unknown, and the
+// caller must not send anything.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -166,7 +167,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	return p.takeOnce(ctx, call, plan, entry)
 }
 
-// takeOnce performs the plan of the call.
+// takeOnce performs the steps of the call's plan once.
 func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *entry) (*Answer, error) {
 	if err := p.learn(ctx, plan); err != nil {
 		return nil, err
@@ -186,22 +187,22 @@ func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *en
 	return plan.answer, nil
 }
 
-// taking is a call under way.
+// taking is a call for permits in progress.
 type taking struct {
 	*Pacers
 	*plan
 	call  *Call
 	entry *entry
-	part  int  // the number of remembered parts
-	calls int  // of the store
-	more  bool // as in the latest grant
-	ends  bool // the next part is one that is remembered, or none: the call is a repetition of several steps
+	part  int  // number of parts of the request that the store remembers
+	calls int  // number of calls to the store
+	more  bool // Grant.More of the latest grant
+	ends  bool // the next part is remembered or ends the request: the call is a repetition of several steps
 }
 
 // take performs the steps of the plan.
 func (t *taking) take(ctx context.Context) error {
 	t.answer.Refused = t.base.Permits
-	var own, next *following // the slot for one more permit of the own part, and of any
+	var own, next *following // the slot for one more permit: of the own part of a share, and of any part
 	for _, step := range t.steps {
 		over, found, err := t.step(ctx, step)
 		if err != nil {
@@ -222,14 +223,14 @@ func (t *taking) take(ctx context.Context) error {
 		}
 		t.answer.Next, t.answer.Target, t.answer.Limit = max(0, next.at.Sub(t.answer.At)), next.target, next.limit
 	}
-	if t.calls > 1 { // a part gets the room of slots that went back after the part before it
+	if t.calls > 1 { // a later part can get free slots that were returned after an earlier part
 		t.answer.inOrder()
 	}
 	return nil
 }
 
-// step asks for the permits that are left. A call without permits makes all steps. over says that no further step can
-// add permits.
+// step asks the store for the permits that are not granted yet. A call for 0 permits performs all steps. over says that
+// no further step can add permits.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
 		ask, pacers := t.ask(step, t.asked)
@@ -260,7 +261,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 			return true, next, nil
 		case ask.Ends && !grant.Replayed:
 			return true, next, nil
-		case grant.Replayed && grant.Granted == 0 && !ask.Continues: // the end, or a part that was given back
+		case grant.Replayed && grant.Granted == 0 && !ask.Continues: // the end of the request, or a part that was returned
 			if follows, err := t.remembers(ctx); err != nil || !follows {
 				return true, next, err
 			}
@@ -271,7 +272,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// asked reports whether a share is in demand.
+// asked reports whether a share is in demand at a pacer.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
 // remembers reports whether the store remembers the next part of the call's request.
@@ -279,15 +280,15 @@ func (t *taking) remembers(ctx context.Context) (bool, error) {
 	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
 
-// Back is the result of giving back permits of a call.
+// Back is the result of a return of permits of a call.
 type Back struct {
-	Returned         // of all parts; Targets by pacer
+	Returned         // of all parts of the request; Targets by pacer
 	Pacers   []Pacer // by target
 }
 
-// Return gives back the permits of an earlier call that have future slots, except the first used ones. The argument
-// must be the same call; MaxWait 0 means that its wait is unknown. Return returns a *FieldError for an invalid call.
-// After any other error the result is unknown, and the caller must use none of these permits.
+// Return returns the permits of an earlier call that have future slots, except the first used permits. The argument
+// must be the same call. MaxWait 0 means that the wait of the call is not known. Return returns a *FieldError for an
+// invalid call. After any other error the result is unknown, and the caller must not use any of these permits.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -308,7 +309,7 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return p.giveBack(ctx, call, used)
 }
 
-// giveBack is Return for a caller that has entered the call's request.
+// giveBack does the work of Return. Its caller has already entered the call's request.
 func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -321,8 +322,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
 	empty := false // the part before has no permits: it may be the end that an earlier return has set
-	// kept is the number of permits that the parts of the step keep: steps overlap, and the used permits may all be of
-	// the next one.
+	// kept is the number of permits that the parts of one step keep. Steps overlap, and all used permits may belong to
+	// the next step.
 	kept := 0
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
@@ -338,7 +339,7 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 		if kept += one.Kept; !one.More {
 			kept = 0
 		}
-		switch several := len(plan.steps) > 1 || plan.leaves; { // each step of a share may have a part
+		switch several := len(plan.steps) > 1 || plan.leaves; { // each step of a call of a share may have a part
 		case part > 1 && !one.Known && empty:
 			return back, nil
 		case part > 0 && !one.Known:
@@ -354,7 +355,7 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// end ends the request of a return, so that a step of the call that comes late takes no permits.
+// end ends the request after a return, so that a step of the call that arrives late takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
 	ask.Request, ask.Ends = returned.Request, true
@@ -366,7 +367,7 @@ func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	return err
 }
 
-// add adds the result of the next part.
+// add adds the result of the next part of the request.
 func (b *Back) add(part *Returned) {
 	for i := range b.Runs { // waits become relative to the latest step
 		b.Runs[i].Wait -= part.At.Sub(b.At)
@@ -378,14 +379,14 @@ func (b *Back) add(part *Returned) {
 	}
 }
 
-// reused returns the error of a call whose request id belongs to another call.
+// reused returns the error for a call whose request id belongs to another call.
 func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
 		"another number of permits, or another message, key or share", c.RequestID)}
 }
 
-// callLasts is the longest time between the steps of a call. Its first part is remembered longer by this time, because
-// a repetition that found only later parts would take the first one again.
+// callLasts is the longest time between the steps of a call. The store remembers the first part longer by callLasts. A
+// repetition that found only later parts would otherwise take the first part again.
 const callLasts = 15 * time.Second
 
 // mostParts is the largest number of parts into which a call is split because it needs more than MostSteps.
@@ -405,8 +406,7 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// plan converts the call to asks under the policy in force. The store checks the bounds of each ask with
-// Ask.Check.
+// plan converts the call to asks under the policy in force. The store checks each ask with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err
@@ -455,8 +455,8 @@ type Standing struct {
 	State // zero for a pacer with several logs
 }
 
-// Look returns the state of the pacer with the given name, or of all pacers for "", in the order of the
-// returned policy. Look takes no permits. An unknown name returns a *FieldError.
+// Look returns the state of the pacer with the given name. For the name "" it returns the states of all pacers, in the
+// order of the returned policy. Look takes no permits. If no pacer has the name, Look returns a *FieldError.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -487,7 +487,7 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	return standings, policy, nil
 }
 
-// look fills in the states of at most MaxPacers pacers of one group.
+// look sets the states of at most MaxPacers pacers of one group.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -503,8 +503,8 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// request returns the hash that identifies one part of the call's request. Each group has separate request ids, because
-// stores may keep the groups in different places.
+// request returns the hash that identifies one part of the call's request. The hash includes the group, because stores
+// may keep the groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
@@ -517,8 +517,8 @@ func (p *plan) request(call *Call, part int) (r Request) {
 	return Request(sum[:16])
 }
 
-// contentOf returns a hash of the names and numbers in the call. A reload that changes the logs of a pacer does not
-// change this hash.
+// contentOf returns a hash of the names and numbers in the call. A new configuration that changes the logs of a pacer
+// does not change this hash.
 func contentOf(call *Call) [8]byte {
 	content := fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message)
 	if call.Key != "" {
@@ -531,7 +531,7 @@ func contentOf(call *Call) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-// Forget removes all recorded slots of a pacer. The policy need not contain the pacer.
+// Forget removes all recorded slots of a pacer. The policy in force need not contain the pacer.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if p.store == nil {
 		return p.unknown(name)
@@ -543,7 +543,7 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	return p.store.ForgetPacer(ctx, name, group)
 }
 
-// grouped describes the group of a pacer.
+// grouped describes the group of a pacer for error texts.
 func grouped(p *Pacer) string {
 	if p.Group == "" {
 		return fmt.Sprintf("%q has no group", p.Name)

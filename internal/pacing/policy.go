@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Policy holds the pacers of a configuration by name. A policy in use must not be changed. The nil policy
-// has no pacers.
+// Policy holds the pacers of a configuration. Nobody may change a policy that is in use. A nil *Policy has no pacers.
 type Policy struct {
 	Version string  // the version of the configuration
 	Pacers  []Pacer // pacers with distinct names, in the order of the file
 }
 
-// Pacer returns the pacer with the given name, and false for an unknown name.
+// Pacer returns the pacer with the given name. It returns false if no pacer has the name.
 func (p *Policy) Pacer(name string) (*Pacer, bool) {
 	if p != nil {
 		for i := range p.Pacers {
@@ -25,10 +24,10 @@ func (p *Policy) Pacer(name string) (*Pacer, bool) {
 	return nil, false
 }
 
-// mostNames is the largest number of names that an error lists.
+// mostNames is the largest number of names in an error text.
 const mostNames = 20
 
-// PacerNames lists the names of the pacers, for the text of an error about an unknown name.
+// PacerNames returns a list of the pacers' names, for error texts about an unknown name.
 func (p *Policy) PacerNames() string {
 	var names []string
 	if p != nil {
@@ -39,7 +38,7 @@ func (p *Policy) PacerNames() string {
 	return listed("configured pacers", names)
 }
 
-// ShareNames lists the names of the pacers' shares, for the text of an error about an unknown name.
+// ShareNames returns a list of the names of the pacers' shares, for error texts about an unknown name.
 func ShareNames(pacers []Pacer) string {
 	var names []string
 	for i := range pacers {
@@ -50,8 +49,8 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// listed returns a title and the distinct names in order. It shows at most mostNames names and the number of the
-// others.
+// listed returns the title, followed by the distinct names in order. listed shows at most mostNames names, and the
+// number of the other names.
 func listed(title string, names []string) string {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

@@ -19,13 +19,13 @@ type RecordKind byte
 // The kinds of records.
 const (
 	RequestRecord RecordKind = 'r' // a remembered request
-	LogRecord     RecordKind = 'm' // the log of a message or a key
+	LogRecord     RecordKind = 'm' // the log of one message or key
 )
 
-// RecordKinds returns all kinds.
+// RecordKinds returns all kinds of records.
 func RecordKinds() []RecordKind { return []RecordKind{RequestRecord, LogRecord} }
 
-// String returns the kind's name in metrics.
+// String returns the name of the kind in metrics.
 func (k RecordKind) String() string {
 	if k == RequestRecord {
 		return "request"
@@ -40,36 +40,37 @@ type RecordGroup struct {
 	Expires int64 // seconds since 1970
 }
 
-// RecordStore stores how many records exist, and looks up single records. A RecordStore is safe for concurrent use, and
-// every method returns within the deadline of ctx.
+// RecordStore stores the numbers of records that exist, and looks up single records. A RecordStore is safe for
+// concurrent use, and every method returns within the deadline of ctx.
 type RecordStore interface {
-	// HasRequest reports whether the request for pacers of the group is remembered.
+	// HasRequest reports whether the store remembers the request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
-	// HasLog reports whether the target has a log.
+	// HasLog reports whether the target has a stored log.
 	HasLog(ctx context.Context, target *Target) (bool, error)
-	// AddRecords adds to the numbers that all instances share, removes the groups that expire at or before now,
-	// and returns the other groups. After an error the numbers may have been added.
+	// AddRecords adds to the numbers of records that all instances share. It removes the groups that expire at or
+	// before now, and returns the other groups. If AddRecords returns an error, the numbers may have been added all the
+	// same.
 	AddRecords(ctx context.Context, added map[RecordGroup]int, now time.Time) (map[RecordGroup]int, error)
 }
 
-// RecordBounds holds the largest numbers of records of each kind. A zero field means its default.
+// RecordBounds holds the maximum numbers of records of each kind. A zero field means the default.
 type RecordBounds struct {
 	Client int // records of one client; default 250,000
 	All    int // records of all clients; default 1,000,000
 }
 
-// WithDefaults returns the bounds with defaults for zero fields.
+// WithDefaults returns the bounds with defaults in place of zero fields.
 func (b RecordBounds) WithDefaults() RecordBounds {
 	b.Client = cmp.Or(b.Client, 250_000)
 	b.All = cmp.Or(b.All, 1_000_000)
 	return b
 }
 
-// RecordsError is the error of a call that would create more records than the bounds allow.
+// RecordsError is the error for a call that would create more records than the bounds allow.
 type RecordsError struct {
 	Kind       RecordKind
 	Bound      int
-	InAll      bool          // true for the bound of all clients
+	InAll      bool          // true if the bound of all clients was reached
 	RetryAfter time.Duration // time until the next records expire, at least a second
 }
 
@@ -86,10 +87,10 @@ func (e *RecordsError) Error() string {
 		remedy, capping.Span(e.RetryAfter))
 }
 
-// Records limits the number of records that grants create in the store. Each instance counts its own records and adds
-// them to the store's numbers every second, and reads the other instances' numbers there. All instances together can
-// therefore exceed a bound by the grants of one second, or by 1/64 each. The numbers go down when records expire.
-// Records is safe for concurrent use.
+// Records limits the number of records that grants create in the store. Each instance counts its own records, adds them
+// to the store's numbers every second, and reads the numbers of other instances from the store. All instances together
+// can therefore exceed a bound by the grants of one second, or by 1/64 of a client's bound for each instance. The
+// numbers decrease when records expire. A Records value is safe for concurrent use.
 type Records struct {
 	store  RecordStore
 	bounds RecordBounds
@@ -110,7 +111,7 @@ type Records struct {
 	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// holder identifies a count of records: the records of one kind, for one client or for all clients.
+// holder identifies a number of records: those of one kind, for one client or for all clients.
 type holder struct {
 	client string
 	kind   RecordKind
@@ -143,7 +144,7 @@ func (r *Records) CountAll(kind RecordKind) int {
 	return r.totals[holder{kind: kind, all: true}]
 }
 
-// Used returns the used fraction of the fullest bound.
+// Used returns the largest used fraction of any bound.
 func (r *Records) Used() (most float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,11 +167,11 @@ type entry struct {
 	client   string
 	logs     []*Target          // the call's targets that have a log for each message or key
 	counted  map[string]bool    // by pacer: the log is new, or its count has ended
-	reserved map[RecordKind]int // reservations of the call
+	reserved map[RecordKind]int // number of records reserved for the call, by kind
 }
 
-// enter admits a call that creates no records, repeats an earlier request or fits into the bounds. An error of the
-// store rejects no call. A nil entry needs neither note nor leave.
+// enter admits a call if it creates no records, repeats an earlier request or fits into the bounds. If the store
+// returns an error, enter does not reject the call. The caller of a nil entry need not call note or leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -218,14 +219,14 @@ func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	}
 	has, err := r.store.HasLog(ctx, t)
 	isNew = err == nil && !has
-	return isNew, isNew || known // a log in use after the end of its count is counted again
+	return isNew, isNew || known // if a log is used after the end of its count, it is counted again
 }
 
 func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// reserve reserves all records that the call may create, or none.
+// reserve reserves all records that the call may create, or none of them.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -292,8 +293,8 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know records that the target's log exists, and its lifetime. It does not change the end of a record that is already
-// counted.
+// know records that the target's log exists, and how long it lasts. know does not change the expiry of a record that is
+// already counted.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -324,8 +325,8 @@ func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	}
 }
 
-// expiryOf returns when the group of a record expires. A group expires later than its record by less than
-// 1/16 of the record's lifetime, so that a client has few groups.
+// expiryOf returns the time at which the group of a record expires. A group expires later than its records, by less
+// than 1/16 of a record's lifetime, so that a client has few groups.
 func expiryOf(now time.Time, lasts time.Duration) int64 {
 	step := int64(1)
 	for step*2 <= int64(lasts/time.Second)/16 {
@@ -347,7 +348,7 @@ func (e *entry) leave() {
 	clear(e.reserved)
 }
 
-// Run synchronizes once per interval, and each synchronization has a timeout.
+// syncEvery is the interval between two synchronizations of Run, and syncWithin is the time limit of each.
 const (
 	syncEvery  = time.Second
 	syncWithin = 5 * time.Second
@@ -369,8 +370,8 @@ func (r *Records) Run(ctx context.Context) {
 	}
 }
 
-// Sync adds the numbers of this instance to the store's numbers and reads the other instances' numbers. The next Sync
-// adds numbers that the store did not accept.
+// Sync adds the numbers of this instance to the store's numbers, and reads the numbers of the other instances. If the
+// store does not accept numbers, the next Sync adds them.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
@@ -398,7 +399,7 @@ func (r *Records) send() map[RecordGroup]int {
 	return r.sent
 }
 
-// receive takes the numbers of the store's reply and drops expired groups.
+// receive stores the numbers from the store's reply, and removes groups that have expired.
 func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

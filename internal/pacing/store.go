@@ -13,72 +13,74 @@ import (
 //
 // Every method returns within the deadline of ctx, give or take 50 ms.
 type Store interface {
-	// TakePermits places the permits of the ask in all its targets in one atomic step, and returns when the
-	// result is durable. After an error the result is unknown: permits may have been taken, and the caller must
-	// send nothing. With Permits 0 it takes nothing and returns the state. An ask that Ask.Check rejects returns
-	// an error and does not change the store. A request that is remembered with another Ask.Fingerprint returns
-	// a *ReuseError.
+	// TakePermits places the permits of the ask in the logs of all its targets, in one atomic step, and returns when
+	// the result is durable. After an error the result is unknown: permits may have been taken, and the caller must not
+	// send anything. If ask.Permits is 0, TakePermits takes nothing and returns the states of the targets. If Ask.Check
+	// rejects the ask, TakePermits returns an error and does not change the store. If the store remembers the request
+	// with another Ask.Fingerprint, TakePermits returns a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
-	// ReturnPermits gives back the permits of the ask's request that have future slots, except the first used ones. It
-	// does so in one atomic step at all targets, and returns when the result is durable. The request keeps the other
-	// permits, so a second call with the same or a larger used gives back nothing. The ask is that of the request, and
-	// its MaxWait is at least that of the request: if a pacer was forgotten since then, its log is not changed. A slot
-	// that a log cannot remove stays used. An unknown request is not an error, but a request of another ask returns a
-	// *ReuseError. After any other error the result is unknown, and the caller must use none of the permits.
+	// ReturnPermits returns the permits of the ask's request that have future slots, except the first used permits.
+	// ReturnPermits changes the request and the logs of all targets in one atomic step, and returns when the result is
+	// durable. The request keeps the other permits, so a second ReturnPermits with the same or a larger used returns no
+	// permits. The ask must be the ask of the request, with a MaxWait at least as long. If a pacer was forgotten since
+	// the request, its log is not changed. A slot that a log cannot remove stays used. If the store does not remember
+	// the request, ReturnPermits returns no error. If the request belongs to another ask, ReturnPermits returns a
+	// *ReuseError. After any other error the result is unknown, and the caller must not use any of the permits.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
-	// HasRequest reports whether the request for pacers of the group is remembered.
+	// HasRequest reports whether the store remembers the request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	// ForgetPacer removes the logs of a pacer of the group, or of AnyGroup, including all logs of its messages or keys.
-	// Later permits are placed into empty logs. A missing log is not an error. Requests stay remembered.
+	// Later permits of the pacer are placed into empty logs. If the pacer has no log, ForgetPacer returns nil. The
+	// store still remembers the requests of the pacer.
 	ForgetPacer(ctx context.Context, pacer, group string) error
 	Leases
 }
 
-// Target is a log with its limits.
+// Target is a log of a pacer, together with its limits.
 type Target struct {
 	Pacer   string // the pacer's name, see capping.IsName
-	Message string // a hash of the message or key with this log, in hex digits; "": the pacer's only log
+	Message string // a hash of the message or key that has this log, in hex digits; "": the pacer's only log
 	Group   string // the pacer's group
 	Limits  []Limit
 }
 
-// Ask requests permits of several targets.
+// Ask requests permits of several targets at once.
 type Ask struct {
 	Targets []Target      // 1 to MaxPacers distinct targets of one group
 	Permits int           // 0 to MaxPermits; 0 only returns the state
 	MaxWait time.Duration // the longest wait for a slot, 0 to MaxWait; 0: only slots that may start now
-	// Request identifies the client's request. A repeated request gets the same slots during RememberedFor. The zero
-	// value means no request.
+	// Request identifies the request of a client. During RememberedFor, a repeated request gets the same slots. The
+	// zero Request means that the ask has no request id.
 	Request Request
-	// Content is a hash of all that the request asks for, so that a store does not treat a different ask as a
-	// repetition. The zero value means a hash of the targets and permits.
+	// Content is a hash of everything that the request asks for, so that a store does not take a different ask for a
+	// repetition. If Content is zero, a hash of the targets and permits is used.
 	Content [8]byte
-	// Continues says that the request continues an earlier one that is remembered with Grant.More. The store remembers
-	// the request even without a grant, so that a repetition gets nothing either.
+	// Continues says that the request continues an earlier request, whose grant has Grant.More. The store remembers the
+	// request even if it grants nothing, so that a repetition gets nothing either.
 	Continues bool
-	// Ends says that the ask takes no permits. If the store does not remember the request, it remembers the request
+	// Ends says that the ask takes no permits. If the store does not remember the request, it stores the request
 	// without a grant, so that an ask that arrives later gets nothing.
 	Ends bool
-	// Lasts is how long the request is remembered beyond RememberFor, at least MaxWait. It is the longest wait of a
-	// call of several steps, so that the store remembers all of them for the same time.
+	// Lasts is the time for which the store remembers the request in addition to RememberFor, at least MaxWait. Lasts
+	// is the longest wait of a call of several steps, so that the store remembers all of its steps for the same time.
 	Lasts time.Duration
 }
 
-// Request is a hash of a client and its request id, 16 bytes. The zero value means no request.
+// Request is a hash of a client and its request id, 16 bytes long. The zero Request means no request id.
 type Request [16]byte
 
-// RememberFor is how long a store remembers a request after the latest possible slot of its grant.
+// RememberFor is the time for which a store remembers a request after the latest possible slot of its grant.
 const RememberFor = time.Minute
 
-// RememberedFor returns how long a store remembers the request of the ask.
+// RememberedFor returns the time for which a store remembers the request of the ask.
 func (a *Ask) RememberedFor() time.Duration { return max(a.MaxWait, a.Lasts) + RememberFor }
 
-// Remembers reports whether a store remembers the request with so many permits.
+// Remembers reports whether a store remembers the request of the ask after it has granted the given number of permits.
 func (a *Ask) Remembers(granted int) bool {
 	return a.Request != (Request{}) && (granted > 0 || a.Continues || a.Ends)
 }
 
-// Check returns an error when the ask is invalid for every store, and nil otherwise.
+// Check returns an error if no store could accept the ask, and nil otherwise.
 func (a *Ask) Check() error {
 	switch {
 	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
@@ -119,7 +121,7 @@ func (a *Ask) Check() error {
 	return nil
 }
 
-// Group returns the group of the targets; "" without targets.
+// Group returns the group of the targets, or "" if there are no targets.
 func (a *Ask) Group() string {
 	if len(a.Targets) == 0 {
 		return ""
@@ -131,27 +133,27 @@ func (a *Ask) Group() string {
 type Grant struct {
 	At       Time // the store's time of this reply; At + Wait is a slot, equal in every reply to a request
 	Granted  int
-	Runs     []WaitRun // Granted permits in the order of their slots
+	Runs     []WaitRun // the granted permits, in the order of their slots
 	Replayed bool      // an earlier call with the same request received this grant
 	More     bool      // the grant ended only because of MostSteps; more permits are available at once
-	// Next is the wait for the slot of one more permit. Target and Limit are indexes into the ask. They name the limit
-	// that prevents an earlier slot. Limit is ByQueue if only the target's newest slot prevents it. Target is -1 when
-	// Next is 0.
+	// Next is the wait until the slot that one more permit would get. Target and Limit are indexes into the targets of
+	// the ask and into the limits of that target. Target and Limit name the limit that prevents an earlier slot. Limit
+	// is ByQueue if only the newest slot of the target prevents an earlier slot. Target is -1 if Next is 0.
 	Next   time.Duration
 	Target int
 	Limit  int
 	States []State // states of the targets after the grant
 }
 
-// ByQueue is the value of Grant.Limit when the newest slot of the target prevents an earlier slot.
+// ByQueue is the value of Grant.Limit if the newest slot of the target prevents an earlier slot.
 const ByQueue = -1
 
-// ByShare is the value of Grant.Limit in an Answer if a part of the pacer prevents an earlier slot: the part of the
-// call's share, or the part that other shares leave.
+// ByShare is the value of Grant.Limit in an Answer if a part of the pacer prevents an earlier slot. It is the part of
+// the call's share, or the part that shares leave.
 const ByShare = -2
 
-// WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst at Wait + Every and so
-// on, with a smaller last burst. Every 0 means that all permits are at Wait.
+// WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst permits at Wait + Every and so on.
+// The last burst may be smaller. If Every is 0, all permits are at Wait.
 type WaitRun struct {
 	Wait    time.Duration // from Grant.At; negative for a slot in the past
 	Every   time.Duration
@@ -159,7 +161,7 @@ type WaitRun struct {
 	Permits int
 }
 
-// Past returns how many of the run's permits have slots in the past.
+// Past returns how many permits of the run have slots in the past.
 func (r *WaitRun) Past() int {
 	switch {
 	case r.Wait >= 0:
@@ -171,7 +173,7 @@ func (r *WaitRun) Past() int {
 	return int(min(slots*time.Duration(r.Burst), time.Duration(r.Permits)))
 }
 
-// WaitOf returns the wait for permit k of the run; permits count from 0.
+// WaitOf returns the wait for permit k of the run. Permits count from 0.
 func (r *WaitRun) WaitOf(k int) time.Duration {
 	if r.Every == 0 {
 		return r.Wait
@@ -179,19 +181,20 @@ func (r *WaitRun) WaitOf(k int) time.Duration {
 	return r.Wait + time.Duration(k/r.Burst)*r.Every
 }
 
-// State is the state of a target's log.
+// State says how full the log of a target is.
 type State struct {
 	Queue time.Duration // the wait until the newest slot; 0: the slot is in the past
 	Next  time.Duration // the wait until the next slot under the target's own limits
 	Used  []int         // by limit: how many of the newest Max slots are less than a window old
 }
 
-// ReuseError is the error of a request id that is remembered for a different ask.
+// ReuseError is the error for a request id that the store remembers for a different ask.
 type ReuseError struct{}
 
 func (*ReuseError) Error() string { return "the request id was already used for different permits" }
 
-// Fingerprint returns Content, or else a hash of targets and permits. Different asks have different fingerprints.
+// Fingerprint returns Content or, if Content is zero, a hash of targets and permits. Two different asks have different
+// fingerprints.
 func (a *Ask) Fingerprint() (sum [8]byte) {
 	if a.Content != sum {
 		return a.Content

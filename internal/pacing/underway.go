@@ -12,8 +12,8 @@ type underway struct {
 	calls map[Request]chan struct{} // closed when the call ends
 }
 
-// enter waits until no other call works on the request. The caller must call leave. A call without a request id does
-// not wait. enter returns the cause of ctx if ctx ends first.
+// enter waits until no other call of this instance works on the request. When the work is done, the caller must call
+// leave. If the call has no request id, enter does not wait. If ctx ends first, enter returns the cause of ctx.
 func (u *underway) enter(ctx context.Context, r Request) (leave func(), err error) {
 	if r == (Request{}) {
 		return func() {}, nil
