@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// MostAhead is the largest number of strands in a log.
+// MostAhead is the largest number of strands of slots ahead in a log.
 const MostAhead = 128
 
-// MostReturned is the largest number of strands in a log after a return moved slots out of the line. It is small
-// because each strand makes all later searches for room slower.
+// MostReturned is the largest number of strands in a log after a return of permits has moved slots out of the line.
+// MostReturned is small because each strand makes all later searches for a free slot slower.
 const MostReturned = 32
 
-// Strand is a sequence of slots ahead at regular distances, as in Run. Strands of a log may overlap.
+// Strand is a sequence of slots ahead at regular distances, as in Run. The strands of a log may overlap.
 type Strand struct {
 	At      Time
 	Every   int64 // microseconds; 0: all permits at At
@@ -20,22 +20,22 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// run returns the strand as a run with number 0.
+// run returns the strand as a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// through returns how many slots of the strand are at or before t.
+// through returns how many permits of the strand have a slot at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
 }
 
-// newest returns the strand's last slot.
+// newest returns the last slot of the strand.
 func (s *Strand) newest() Time {
 	r := s.run()
 	return r.slot(s.Permits - 1)
 }
 
-// after returns the first slot after t, or Never.
+// after returns the first slot of the strand after t, or Never.
 func (s *Strand) after(t Time) Time {
 	n := s.through(t)
 	if n == s.Permits {
@@ -45,14 +45,14 @@ func (s *Strand) after(t Time) Time {
 	return r.slot(n)
 }
 
-// Never is later than every slot.
+// Never is a Time later than every slot.
 const Never Time = math.MaxInt64
 
-// Ahead holds the slots ahead of a log: slots later than the newest slot of its runs. Later permits may still get slots
-// before them.
+// Ahead holds the slots ahead of a log: slots later than the newest slot of the log's runs. Later permits may still get
+// slots before the slots ahead.
 type Ahead []Strand
 
-// through returns how many slots ahead are at or before t.
+// through returns how many permits of the slots ahead have a slot at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -60,7 +60,7 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// after returns the first slot ahead after t, or Never.
+// after returns the first slot ahead that is later than t, or Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {
@@ -69,7 +69,7 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot ahead at or before t, and false when there is none.
+// before returns the last slot ahead at or before t. ok is false if there is no such slot.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -83,17 +83,17 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 // walk visits slots ahead in the order of time.
 type walk struct {
 	ahead   Ahead
-	passed  int64       // permits up to the instant of the walk
-	strands []strandPos // of each strand
+	passed  int64       // permits with slots up to the instant of the walk
+	strands []strandPos // by strand
 }
 
-// strandPos is the position that a walk has reached in a strand.
+// strandPos is the position that a walk has reached in one strand.
 type strandPos struct {
-	passed int64 // permits up to the instant
-	next   Time  // the first slot after it, or Never
+	passed int64 // permits of the strand with slots up to the instant of the walk
+	next   Time  // the strand's first slot after that instant, or Never
 }
 
-// begin begins a walk at the instant t. It reuses the memory of an earlier walk.
+// begin begins a walk at the instant t. begin reuses the memory of an earlier walk.
 func (w *walk) begin(a Ahead, t Time) {
 	w.ahead, w.passed = a, 0
 	w.strands = append(w.strands[:0], make([]strandPos, len(a))...)
@@ -102,7 +102,7 @@ func (w *walk) begin(a Ahead, t Time) {
 	}
 }
 
-// to moves the walk to the instant t, which is not earlier.
+// to moves the walk forward to the instant t, which must not be earlier than the walk's instant.
 func (w *walk) to(t Time) {
 	for i := range w.ahead {
 		if w.strands[i].next <= t {
@@ -111,7 +111,7 @@ func (w *walk) to(t Time) {
 	}
 }
 
-// move moves the walk of one strand.
+// move moves the walk in one strand to the instant t.
 func (w *walk) move(strand int, t Time) {
 	s, pos := &w.ahead[strand], &w.strands[strand]
 	n := s.through(t)
@@ -123,7 +123,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// next returns the first slot after the instant, or Never.
+// next returns the first slot ahead after the walk's instant, or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -132,8 +132,8 @@ func (w *walk) next() Time {
 	return first
 }
 
-// behind returns the first slot after the strands that fill every window after since on their own. It returns 0 if no
-// strand does.
+// behind returns an instant before which no permit fits, because a strand alone fills every window after since. If no
+// strand does so, behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -145,7 +145,7 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// newest returns the last slot ahead, and false when there is none.
+// newest returns the last slot ahead, and false if there is no slot ahead.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
 // frees returns the last slot of the strand that ends first.
@@ -157,7 +157,7 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// space returns how many permits at the slot can be added to the strand without breaking its regular pattern.
+// space returns how many permits at the slot can be added to the strand without a change of its regular pattern.
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -172,8 +172,8 @@ func (s *Strand) space(at Time) (permits int64) {
 	return min(permits, MostBurst-s.Permits)
 }
 
-// add adds permits at one slot, to existing strands whose pattern they continue or to a new strand. It returns the
-// number of permits that found no space.
+// add adds permits at one slot: to strands whose pattern these permits continue, or to a new strand. add returns the
+// number of permits that could not be added.
 func (a *Ahead) add(at Time, permits int64) (left int64) {
 	for i := range *a {
 		s := &(*a)[i]
@@ -192,8 +192,8 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits at one slot ahead. If there is no space for them, the earliest slots ahead move to the runs. No
-// later permit can then get a slot before the moved ones.
+// Stand adds permits at one slot ahead. If the log has too many strands, the earliest slots ahead move to the runs of
+// the log. No later permit can then get a slot before the moved slots.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -206,7 +206,7 @@ func (l *Log) Stand(at Time, permits int64) {
 	}
 }
 
-// Absorb moves the slots ahead up to t to the runs.
+// Absorb moves the slots ahead up to t to the runs of the log.
 func (l *Log) Absorb(t Time) {
 	for {
 		next, until := -1, t // until: the first slot of the other strands
@@ -228,7 +228,7 @@ func (l *Log) Absorb(t Time) {
 	}
 }
 
-// take moves the strand's slots up to t to the runs.
+// take moves the strand's slots up to t to the runs of the log.
 func (l *Log) take(strand int, t Time) {
 	s := &l.Ahead[strand]
 	n := s.through(t)

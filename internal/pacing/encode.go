@@ -23,8 +23,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes the runs of a log whose runs have had total permits so far. DecodeRuns returns an error for runs
-// that cannot occur in a log.
+// DecodeRuns decodes the runs of a log. total is the number of permits that the runs have ever had. DecodeRuns returns
+// an error for runs that cannot occur in a log.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("pacer log: the runs must have a multiple of %d bytes, got %d", RunSize, len(data))
@@ -48,7 +48,7 @@ func readUint(data []byte) (v uint64) {
 
 var errRuns = errors.New("the runs of a pacer log are not in order")
 
-// check returns an error when l is not a valid log.
+// check returns an error if l is not a valid log.
 func (l *Log) check() error {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -77,7 +77,8 @@ func (a Ahead) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeAhead decodes the slots ahead of the log. It returns an error for slots that the log cannot have.
+// DecodeAhead decodes slots ahead and adds them to the log. DecodeAhead returns an error for slots that the log cannot
+// have.
 func (l *Log) DecodeAhead(data []byte) error {
 	newest, _ := l.newest()
 	if len(data)%StrandSize != 0 || len(data) > MostAhead*StrandSize {
@@ -96,17 +97,17 @@ func (l *Log) DecodeAhead(data []byte) error {
 	return nil
 }
 
-// Remembered is the grant that a store keeps for repetitions of its request.
+// Remembered is a grant that a store keeps for repetitions of the grant's request.
 type Remembered struct {
 	Fingerprint [8]byte // the fingerprint of the ask
-	More        bool    // as in Grant
-	Log                 // the permits, numbered from 0
+	More        bool    // the same as Grant.More
+	Log                 // the granted permits, numbered from 0
 }
 
-// RememberedHeader is the size of the header before the runs in bytes: Fingerprint (8), More (1), Total (6).
+// RememberedHeader is the size in bytes of the header, which precedes the runs: Fingerprint (8), More (1), Total (6).
 const RememberedHeader = 8 + 1 + 6
 
-// Append appends the encoded grant: header, then runs.
+// Append appends the encoded grant to dst: the header, and then the runs.
 func (r *Remembered) Append(dst []byte) []byte {
 	dst = append(dst, r.Fingerprint[:]...)
 	more := byte(0)

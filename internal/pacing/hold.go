@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// HeldFor is the longest time for which the service holds a call without a wait. heldAlone is that time for a call of
-// one pacer. The package documentation explains both under "Calls without a wait".
+// HeldFor is the longest time for which the service holds a call without a wait. heldAlone is the longest time for
+// which the service holds a call of one pacer. The package documentation explains HeldFor and heldAlone under "Calls
+// without a wait".
 const (
 	HeldFor   = 50 * time.Millisecond
 	heldAlone = 5 * time.Millisecond
@@ -17,11 +18,11 @@ const (
 // leastRetry is the shortest retry delay in the answer to a refused call.
 const leastRetry = time.Millisecond
 
-// takeNow performs the steps of a call without a wait. If no slot is free now but the next slot is near, the call waits
-// for it. An answer with refused permits holds the delay after which a retry would wait for the next slot.
+// takeNow performs the steps of a call without a wait. If no slot is free now but the next slot is near, takeNow waits
+// for that slot. If permits were refused, the answer has the delay after which a retry would be held for the next slot.
 func (t *taking) takeNow(ctx context.Context) error {
 	longest := t.heldFor()
-	if t.base.Permits == 1 { // one step finds a slot of now as well as a near one
+	if t.base.Permits == 1 { // one step finds a slot of now as well as a near slot
 		t.waitFor(longest)
 	}
 	if err := t.take(ctx); err != nil {
@@ -43,7 +44,7 @@ func (t *taking) takeNow(ctx context.Context) error {
 	return nil
 }
 
-// heldFor returns the longest time for which this call may wait for a slot.
+// heldFor returns the longest time for which the service may hold this call.
 func (t *taking) heldFor() time.Duration {
 	var slowest, all time.Duration
 	bound := HeldFor
@@ -61,8 +62,8 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// interval returns the interval of the pacer's rate or, without one, the mean time between two permits in its shortest
-// window.
+// interval returns the interval of the pacer's rate. Without a rate, it returns the mean time between two permits in
+// the shortest window.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
 		return p.Rate.Interval()
@@ -77,7 +78,7 @@ func (t *taking) waitFor(wait time.Duration) {
 	t.setSteps()
 }
 
-// hold sleeps until the last slot of the answer if that slot is near.
+// hold sleeps until the last slot of the answer, if that slot is near.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -98,7 +99,7 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// later shortens the waits of the answer by the time that has passed.
+// later shortens the waits in the answer by the time that has passed.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)
 	for i := range a.Runs {

@@ -2,12 +2,12 @@ package pacing
 
 import "sort"
 
-// MostRuns is the largest number of runs in a log. With RunSize bytes for each run, a log is smaller than 64
-// kB. A caller that may add more runs calls Merge first.
+// MostRuns is the largest number of runs in a log. Each run takes RunSize bytes, so a log is smaller than 64 kB.
+// Callers that may add more runs call Merge first.
 const MostRuns = 3000
 
-// Run is a sequence of permits with regular slots: Burst permits at At, Burst at At + Every and so on, with a smaller
-// last burst. A run ends before the First of the next run, or before the Total of the log.
+// Run is a sequence of permits with regular slots: Burst permits at At, Burst permits at At + Every and so on. The last
+// burst may be smaller. A run ends before the First of the next run. The last run ends before the Total of the log.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At
@@ -15,7 +15,7 @@ type Run struct {
 	First int64 // the number of the run's first permit among all permits of the log
 }
 
-// slot returns the slot of permit k of the run; permits count from 0.
+// slot returns the slot of permit k of the run. Permits count from 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
 // through returns how many permits of the run have a slot at or before t. count is the number of all permits of the
@@ -28,26 +28,26 @@ func (r *Run) through(t Time, count int64) int64 {
 		return count
 	}
 	slots := int64(t-r.At)/r.Every + 1
-	if slots >= count { // each has a permit, and the product may be too large for the last instants
+	if slots >= count { // each slot has a permit, and the product may be too large for the last instants
 		return count
 	}
 	return min(count, slots*r.Burst)
 }
 
-// The largest values that an encoded run can hold; see AppendRun.
+// MostEvery and MostBurst are the largest values that an encoded run can hold; see AppendRun.
 const (
 	MostEvery = 1<<40 - 1
 	MostBurst = 1<<24 - 1
 )
 
-// Log holds the slots of a target, oldest first, without dropped slots. The zero value is an empty log.
+// Log holds the slots of a target, oldest first, without the slots that were dropped. The zero Log is empty.
 type Log struct {
 	Runs  []Run
-	Total int64 // the number of permits that the runs have ever had
+	Total int64 // number of permits that the runs have ever had
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// first returns the number of the oldest permit in the log.
+// first returns the number of the oldest permit in the runs.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
 		return l.Total
@@ -55,7 +55,7 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number after the last permit of the run.
+// end returns the number that follows the last permit of the run.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -63,18 +63,18 @@ func (l *Log) end(run int) int64 {
 	return l.Total
 }
 
-// holder returns the index of the run that holds the permit. The permit must be in the log.
+// holder returns the index of the run that contains the permit. The permit must be in the runs of the log.
 func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
 
-// slot returns the slot of a permit in the log.
+// slot returns the slot of a permit that is in the runs of the log.
 func (l *Log) slot(permit int64) Time {
 	r := &l.Runs[l.holder(permit)]
 	return r.slot(permit - r.First)
 }
 
-// Newest returns the latest slot of the log, including slots ahead, and false for an empty log.
+// Newest returns the latest slot of the log, including slots ahead. It returns false for an empty log.
 func (l *Log) Newest() (Time, bool) {
 	if at, ok := l.Ahead.newest(); ok {
 		return at, true
@@ -82,7 +82,7 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// newest returns the latest slot of the runs, without slots ahead, and false if there is no run.
+// newest returns the latest slot of the runs, without slots ahead. It returns false if there is no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false
@@ -91,7 +91,7 @@ func (l *Log) newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// used returns how many of the newest maximum slots are later than t.
+// used returns how many of the newest maximum permits have slots later than t.
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)
@@ -104,8 +104,8 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 	return min(maximum, n)
 }
 
-// Append adds at most MostBurst permits to the log: burst permits at the slot at, burst at at + every and so
-// on. at must not be before the newest slot. When every is 0, burst equals permits.
+// Append adds at most MostBurst permits to the log: burst permits at the slot at, burst permits at at + every and so
+// on. at must not be before the newest slot. If every is 0, burst must equal permits.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {
@@ -117,8 +117,8 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// join adds the permits to the run, which holds count permits, when they continue its pattern. join reports
-// whether it added them.
+// join adds the permits to the run if they continue its pattern; count is the number of permits in the run. join
+// reports whether it has added the permits.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {

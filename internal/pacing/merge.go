@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// history is the number of runs that a log keeps although no limit can see them. A new limit with a longer
-// window can then use these runs.
+// history is the number of runs that a log keeps although no limit can count them any more. If a new limit has a longer
+// window, it can count these runs.
 const history = 512
 
-// KeepFor returns for how long a store must keep a log after its newest slot: the longest window, and at
+// KeepFor returns the time for which a store must keep a log after its newest slot. It is the longest window, but at
 // least a day, because limits may change.
 func KeepFor(limits []Limit) time.Duration {
 	longest := 24 * time.Hour
@@ -19,8 +19,9 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge shortens the log. Merge drops runs that no limit can see at the instant now, except for a short history. If too
-// many runs remain, it moves permits to the slots of later permits. The package documentation explains the rule.
+// Merge makes the log shorter. Merge drops runs that no limit can count at the instant now, except for a short history.
+// If too many runs remain, Merge moves permits to the slots of later permits. The package documentation explains how
+// Merge groups permits.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -37,7 +38,7 @@ func (l *Log) Merge(now Time, limits []Limit) {
 // mergedRuns is the number of runs up to which Merge moves no permit.
 const mergedRuns = MostRuns / 2
 
-// drop removes runs that no limit can see.
+// drop removes runs that no limit can count any more.
 func (l *Log) drop(now Time, limits []Limit) {
 	var greatest int64
 	longest := KeepFor(limits).Microseconds()
@@ -55,12 +56,12 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the range of permits that a limit counts and no smaller limit counts. It holds the newest max permits of the
-// log, except the permits in the tiers of smaller limits.
+// tier is the range of permits that one limit counts and that no smaller limit counts. A tier holds the newest max
+// permits of the log, except the permits in the tiers of smaller limits.
 type tier struct{ max, group int64 }
 
-// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same part of its Max: one permit
-// less than the size of its group. The part is as small as the bound on the number of groups allows.
+// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same fraction of its Max, which is
+// one permit less than the size of its groups. The fraction is as small as the maximum number of groups allows.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
@@ -73,15 +74,14 @@ func tiersOf(limits []Limit) (tiers []tier) {
 	return tiers
 }
 
-// leastPart bounds the loss from below: a limit loses at most 1/leastPart of Max when the log has space for
-// its groups.
+// leastPart sets the smallest loss that tiersOf tries: 1/leastPart of Max, if the log has space for so many groups.
 const leastPart = 8000
 
 // mostGroups is the largest number of groups in a log.
 const mostGroups = MostRuns * 3 / 4
 
-// group sets the group sizes so that each limit loses at most 1/part of Max, and returns the number of
-// groups. Each size is a multiple of the size of the tier below.
+// group sets the group size of each tier, so that its limit loses at most 1/part of Max. group returns the number of
+// groups. Each group size is a multiple of the group size of the tier below.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -95,7 +95,7 @@ func group(tiers []tier, part int64) (groups int64) {
 }
 
 // mergeGroup moves the permits of the group that starts with permit into merged, and returns the first permit of the
-// next group. A regular run that spans several groups stays one run, or becomes two.
+// next group. If a regular run spans several groups, it stays one run or becomes two runs.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
@@ -116,7 +116,7 @@ func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	return end
 }
 
-// groupEnd returns the number after the last permit of the group that contains the permit.
+// groupEnd returns the number that follows the last permit of the group with the given permit.
 func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	age, below := l.Total-permit, int64(0)
 	for _, t := range tiers {
@@ -125,16 +125,16 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 		}
 		below = t.max
 	}
-	return min(l.Total-below, l.Total) // no limit sees these permits
+	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// copy appends the permits of a run with the numbers from (inclusive) to to (exclusive).
+// copy appends permits of the run r to the log: those with the numbers from (inclusive) to to (exclusive).
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)
 		return
 	}
-	if ahead := (from - r.First) % r.Burst; ahead > 0 { // begin with the rest of a burst
+	if ahead := (from - r.First) % r.Burst; ahead > 0 { // begin with the remaining permits of a burst
 		n := min(r.Burst-ahead, to-from)
 		l.Append(r.slot(from-r.First), 0, n, n)
 		from += n

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// MostSteps bounds the work for one ask. Each slot that does not continue a regular pattern takes a step. A store
-// allows fewer steps if it checks many limits in each. A grant that stops at this bound sets Grant.More.
+// MostSteps limits the work for one ask. Each slot that does not continue a regular pattern takes one step. A store
+// allows fewer steps if it checks many limits in each. If a grant stops at this limit, Grant.More is true.
 const MostSteps = 500
 
-// Place adds the permits of the ask to the logs of its targets, at the instant now. The logs may grow beyond
-// MostRuns, so the caller merges them before or after. An ask that ends a request adds none.
+// Place adds the permits of the ask to the logs of its targets, at the instant now. Place may add runs beyond MostRuns
+// to a log, so the caller merges the logs before or after. For an ask that ends a request, Place adds no permits.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	permits := int64(ask.Permits)
@@ -29,10 +29,10 @@ func Place(now Time, ask *Ask, logs []*Log) Placed {
 
 // Placed is the result of Place.
 type Placed struct {
-	Log // the granted permits only: Total is their number
+	Log // the granted permits only; Total is their number
 
 	More          bool // Place ended only because of MostSteps
-	Next          Time // the slot that one more permit would have
+	Next          Time // the slot that one more permit would get
 	Target, Limit int  // the reason why Next is not earlier, as in Grant
 }
 
@@ -40,23 +40,23 @@ type Placed struct {
 type placement struct {
 	Placed
 	now      Time
-	deadline Time // the latest allowed slot
+	deadline Time // the latest slot that the ask allows
 	logs     []*Log
 	sources  []source // in the order of the targets
 	steps    int
 }
 
-// source is the permit of a log on which the next slot of a limit depends: the Max-th newest one. The limit allows
+// source is the permit of a log on which the next slot of a limit depends: the Max-th newest permit. The limit allows
 // another permit when the source is one window old.
 type source struct {
 	log           *Log
 	target, limit int
 	max           int64
 	window        int64
-	permit        int64 // its number; a permit before log.first() is not in the log and delays no slot
-	run           int   // the index of the run that holds the permit
-	looked        int   // the work of the latest room: strands, for each window that room looked at
-	ends, begins  walk  // over the windows with slots ahead; see room
+	permit        int64 // number of the permit; a permit before log.first() is not in the log and delays no slot
+	run           int   // index of the run that contains the permit
+	looked        int   // the work of the latest call of room: strands times windows that room looked at
+	ends, begins  walk  // walks over the windows that contain slots ahead; see room
 }
 
 func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
@@ -73,7 +73,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// move makes the given permit the source.
+// move makes the permit with the given number the source.
 func (s *source) move(permit int64) {
 	s.permit = permit
 	if permit < s.log.first() {
@@ -97,8 +97,8 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many permits the limit allows at t, or 0 and a later slot. It looks no further than the run of the
-// source, so the result may be too small.
+// room returns how many permits the limit allows at t. If it allows none, room returns 0 and a later slot. room looks
+// no further than the run of the source, so the number may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -111,7 +111,7 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	if permits == 0 || first >= t+Time(s.window) {
 		return permits, opens
 	}
-	// A permit at t also counts in the windows that end with later slots.
+	// A permit at t also counts in windows that end at later slots.
 	if all, later := s.roomAfter(t, ahead.through(t+Time(s.window)-1)); all > 0 {
 		return min(permits, all), t
 	} else if later > opens {
@@ -139,8 +139,8 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	return permits, full
 }
 
-// roomAfter returns how many permits fit into the window that ends with t, if the given number of slots ahead are not
-// later than t. If none fits, it returns 0 and the first slot at which permits leave the window.
+// roomAfter returns how many permits fit into the window that ends at t. ahead is the number of slots ahead that are
+// not later than t. If no permit fits, roomAfter returns 0 and the first slot at which permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -161,7 +161,7 @@ func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 }
 
 // roomRepeated returns how many permits the limit allows if they start at t and repeat the pattern of the run like. The
-// result may be too small but never too large.
+// result of roomRepeated may be too small but is never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -175,21 +175,22 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// next is the slot of the next permit.
+// next describes the slot of the next permit.
 type next struct {
 	at, unaligned Time
-	target, limit int    // what prevents an earlier slot, as in Grant
+	target, limit int    // the target and limit that prevent an earlier slot, as in Grant
 	ahead         []room // by target; nil: the slot is in the line of every target
 }
 
-// room describes whether a slot becomes a slot ahead at a target.
+// room says whether a slot becomes a slot ahead at a target.
 type room struct {
 	ahead bool
 	own   Time // the first slot that the target's own limits allow
 }
 
-// earliest returns the first slot at or after from that the limits of the target of allow; -1 means all targets. It
-// also returns the target and the limit that prevent an earlier slot, or -1 and ByQueue if none does.
+// earliest returns the first slot, at or after from, that the limits of the target with the index of allow. -1 means
+// all targets. earliest also returns the target and the limit that prevent an earlier slot. It returns -1 and ByQueue
+// if no limit does.
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -216,7 +217,8 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 				moved = ahead
 			}
 		}
-		// The limits have checked a slot that was found. The slot after all others is not yet checked.
+		// If the search found a slot, the limits have already checked it. A slot after all slots of all logs is not
+		// checked yet.
 		if moved && (looks == MostLooks || work > MostWork) {
 			at = max(at, p.behindAll())
 		}
@@ -224,19 +226,19 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	return at, target, limit
 }
 
-// MostLooks and MostWork bound the search for room between slots ahead. A permit whose search exceeds one of these
-// bounds gets a slot after all slots ahead. The work of a step is the number of strands times the number of windows,
-// summed over the limits.
+// MostLooks and MostWork limit the search for a free slot between slots ahead. If the search for a permit's slot
+// exceeds one of these limits, the permit gets a slot after all slots ahead. The work of one step is the number of
+// strands times the number of windows, summed over the limits.
 const (
 	MostLooks = 500
 	MostWork  = 30_000
 )
 
 // MostWindows is the largest number of windows with slots ahead that a limit checks for one slot. If there are more
-// windows, the limit takes all their slots ahead as if they were in one window with the slot.
+// windows, the limit counts all their slots ahead as if they were in one window with the slot.
 const MostWindows = 1000
 
-// behindAll returns the latest slot of all targets.
+// behindAll returns the latest slot of all targets' logs.
 func (p *placement) behindAll() (at Time) {
 	for _, log := range p.logs {
 		if newest, ok := log.Newest(); ok {
@@ -246,7 +248,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next returns the slot of the next permit. The slot is not before from.
+// next returns the slot of the next permit, which is not before from.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -267,8 +269,8 @@ func (p *placement) next(from Time) (n next) {
 	return n
 }
 
-// leavesRoom returns the first slot that the target's own limits allow, and whether a later permit could still get that
-// slot when this permit gets the slot at.
+// leavesRoom returns the first slot that the target's own limits allow. leaves reports whether a later permit could
+// still get that slot if this permit gets the slot at.
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -279,8 +281,7 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	return own, own < at
 }
 
-// align moves a slot ahead to a later instant, so that its distance from the slot before it is a whole number of
-// intervals.
+// align delays a slot ahead, so that its distance from the slot before it is a whole number of intervals of a rate.
 func (p *placement) align(n *next) {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -298,16 +299,16 @@ func (p *placement) align(n *next) {
 		up := n.at + Time(s.window) - past
 		if at, _, _ := p.earliest(up, -1); at == up && p.affords(n, up) {
 			n.at = up
-			return // a second step could leave room for the next permit before this slot
+			return // a second step could leave a free slot before this slot for the next permit
 		}
 	}
 }
 
-// AlignShare is the share of a rate that align may cost: 1/AlignShare.
+// AlignShare limits the part of a rate that align may cost to 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether the slot may move to the given instant: each pacer for which the permit waits must lose at
-// most a small part of its rate. The loss is that of this permit, or the loss over the last permits.
+// affords reports whether the slot may move to the given instant. Each pacer for which the permit waits may lose only a
+// small part of its rate. The loss may be small for this permit alone, or over the last permits.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -323,12 +324,13 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits until all are placed or the next slot is too late. It returns the next slot of another call.
+// fill adds permits until all permits are placed or the next slot is too late. fill returns the slot that the next
+// permit of another call would get.
 func (p *placement) fill(permits int64) next {
 	for {
 		other := p.next(p.now)
 		n := other
-		// align, or a search that stopped at its bound, may leave room before the newest slot.
+		// After align, or after a search that stopped at its limit, free slots may remain before the newest slot.
 		if newest, some := p.newest(); some && n.at < newest {
 			n = p.next(newest)
 		}
@@ -414,7 +416,7 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// leads reports whether the limit allows a burst at t and after each further interval of the run like.
+// leads reports whether the limit allows one burst at t, and one after each further interval of the run like.
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
 		return false
@@ -423,8 +425,8 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run if its slots are slots ahead at some targets. This is possible while these
-// targets have room for all new slots at once, and every other target has a rate that delays the run.
+// repeatAhead extends the grant's last run if its slots are slots ahead at some targets. This is possible if these
+// targets can take all new slots at once, and every other target has a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {
@@ -487,7 +489,7 @@ func (p *placement) repeatAhead(n *next, left int64) {
 	}
 }
 
-// WaitRuns returns the log's runs with slots as waits from now.
+// WaitRuns returns the runs of the log, with slots as waits from now.
 func (l *Log) WaitRuns(now Time) []WaitRun {
 	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {
@@ -497,7 +499,7 @@ func (l *Log) WaitRuns(now Time) []WaitRun {
 	return runs
 }
 
-// StateOf returns the target's state at the instant now.
+// StateOf returns the state of the target at the instant now.
 func StateOf(now Time, target *Target, log *Log) State {
 	p := newPlacement(now, &Ask{Targets: []Target{*target}}, []*Log{log})
 	next, _, _ := p.earliest(now, -1)

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// plan is the sequence of steps in which a call asks the store for permits. It has one step, three if the call has a
-// share of a pacer, or two if the call leaves room for calls with shorter waits.
+// plan is the sequence of steps in which a call asks the store for permits. A plan has three steps if the call has a
+// share of a pacer, and two if the call leaves slots free for calls with shorter waits. Other plans have one step.
 type plan struct {
 	answer *Answer
 	base   *Ask          // a target for each pacer of the call, with the longest wait of the call
 	shares []int         // by pacer: the index of the call's share, or -1
 	wait   time.Duration // the longest wait of the call and its pacers
-	// leaves says that the call leaves room for calls with shorter waits, if such calls arrive.
+	// leaves says that the call leaves slots free for calls with shorter waits, if such calls arrive.
 	leaves bool
-	rooms  []leaving // by pacer; nil: it leaves none
+	rooms  []leaving // by pacer; nil: the call leaves no slots free
 	steps  []step
 }
 
 // step is an ask for the permits that earlier steps did not grant.
 type step struct {
-	own  bool // of the call's own part, at the pacers where it has one
-	far  bool // also of the part beyond a reach, at the pacers where the call leaves room
+	own  bool // ask for the call's own part, at the pacers where it has one
+	far  bool // ask also for the far log, at the pacers where the call leaves slots free
 	wait time.Duration
 }
 
-// steps returns the steps of a call with this wait. A call of a share first asks for near permits of its own part, then
-// for permits that other calls leave, then for all permits of its own part.
+// setSteps sets the steps of a call with this wait. A call of a share asks first for near permits of its own part, and
+// then for permits that other calls leave. At last it asks for all permits of its own part.
 func (p *plan) setSteps() {
 	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
 	for i, share := range p.shares {
@@ -53,7 +53,7 @@ func (p *plan) setSteps() {
 	}
 }
 
-// leaveRoom makes the call ask for near free slots first, and then for its part of the slots later than a reach.
+// leaveRoom makes the call ask first for near free slots, and then for a part of the slots that are later than a reach.
 func (p *plan) leaveRoom() {
 	far, near, some := p.base.MaxWait, p.base.MaxWait, false
 	for _, left := range p.rooms {
@@ -66,7 +66,7 @@ func (p *plan) leaveRoom() {
 	}
 }
 
-// ask returns the ask of the step, and for each of its targets the index of the pacer.
+// ask returns the ask of the step, and for each target of the ask the index of its pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
 	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,
 		Content: p.base.Content}
@@ -96,8 +96,9 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns an ask with all targets that may have slots of the call. It omits the parts of a pacer without a rate:
-// the step that granted a slot is unknown, and such a pacer may have slots of other calls at the same instant.
+// all returns an ask with all targets whose logs may have slots of the call. For a pacer without a rate, all leaves out
+// the logs of shares. The step that granted a slot is not known, and another log of the pacer may have slots of other
+// calls at the same instant.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
@@ -119,7 +120,7 @@ func (p *plan) all() *Ask {
 	return ask
 }
 
-// most returns the largest number of targets of a step.
+// most returns the largest number of targets in one step.
 func (p *plan) most() (targets int) {
 	for i := range p.answer.Pacers {
 		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
@@ -129,7 +130,7 @@ func (p *plan) most() (targets int) {
 	return targets
 }
 
-// checkTargets returns a *FieldError for more targets than a store takes.
+// checkTargets returns a *FieldError if a step has more targets than a store accepts.
 func (p *plan) checkTargets() error {
 	if n := p.most(); n > MaxPacers && n > len(p.answer.Pacers) {
 		return &FieldError{"pacers", fmt.Sprintf("must be at most %d, and a pacer with shares counts as 2: got %d",
@@ -144,7 +145,7 @@ type following struct {
 	target, limit int
 }
 
-// strip reduces the grant of a step to the pacers of the call.
+// strip removes all targets except the pacers of the call from the grant of a step.
 func (p *plan) strip(grant *Grant, pacers []int) {
 	if grant.Target >= len(p.base.Targets) {
 		grant.Target, grant.Limit = pacers[grant.Target], ByShare

@@ -6,21 +6,23 @@ import (
 	"time"
 )
 
-// These constants divide a pacer between calls with shorter and longer waits. The package documentation explains them
-// under "Waits of different length".
+// LeastReach to leastRowSlots say how a pacer is divided between calls with shorter and longer waits. The package
+// documentation explains this under "Waits of different length".
 const (
-	// LeastReach is the shortest wait above 0 that is protected: calls with longer waits leave slots free for it.
+	// LeastReach is the shortest protected wait above 0: calls with longer waits leave slots free for calls with a
+	// protected wait.
 	LeastReach = 500 * time.Millisecond
 	mostReach  = 2 * time.Minute
-	// Calls with longer waits get a row of slots in each period of a rate. A log has at most farRows of these rows,
-	// because it holds at most MostAhead strands.
+	// In each period of a rate, calls with longer waits get a row of slots. A log has at most farRows such rows,
+	// because a log has at most MostAhead strands.
 	farRows = 64
-	// A call without a wait cannot use the last interval of a period. Long periods keep this loss small.
+	// Calls without a wait lose up to one interval of each period. With long periods, this loss is small.
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
 // reaches returns the protected waits in ascending order: calls with longer waits leave some slots free for each of
-// them. There are at most MaxPacers reaches, because a store reads all their marks in one step. 0 means no wait.
+// them. There are at most MaxPacers reaches, because a store reads the marks of all reaches in one step. The reach 0
+// means calls without a wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
@@ -36,12 +38,13 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// reached reports whether calls at the pacer leave room for calls with shorter waits. A pacer with shares does not need
-// this, because it grants other calls only near slots. A pacer with several logs would need too many marks.
+// reached reports whether calls at the pacer leave slots free for calls with shorter waits. A pacer with shares does
+// not need this, because it grants only near slots to calls without a share. A pacer with several logs would need too
+// many marks.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
-// far returns the target of slots later than a reach: its limits are three quarters of the pacer's limits. A rate
-// becomes a limit over several intervals.
+// far returns the target of the far log, for slots later than a reach. Its limits are three quarters of the pacer's
+// limits. In the far log, a rate becomes a limit over several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {
@@ -54,11 +57,11 @@ func (p *Pacer) far(reach time.Duration) Target {
 	return p.partTarget("far", "", limits)
 }
 
-// threeQuarters returns three quarters of n, rounded down, and at least 1.
+// threeQuarters returns three quarters of n, rounded down, but at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
-// rowIntervals returns the length of a period of a rate, in intervals. Calls with longer waits get a part of each
-// period.
+// rowIntervals returns the length of a period of a rate, as a number of intervals. Calls with longer waits get three
+// quarters of each period.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	if reach == 0 {
@@ -76,23 +79,23 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the log in which instances mark that a reach is in demand.
+// reachMark returns the target of a log in which instances mark that a reach is in demand.
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// leaving describes the room that a call leaves at a pacer for calls with shorter waits.
+// leaving says which slots a call leaves free at a pacer for calls with shorter waits.
 type leaving struct {
-	some  bool          // it leaves room
-	reach time.Duration // the shortest of their waits
-	far   time.Duration // how far ahead the call gets slots beyond the reach
+	some  bool          // the call leaves slots free
+	reach time.Duration // the shortest wait of those calls
+	far   time.Duration // how far ahead the call gets slots later than the reach
 }
 
 // near returns how far into the future calls with longer waits may take every free slot.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
-// learnReach reads which reaches are in demand at the pacers of the call, and makes the call leave room for them. It
-// skips pacers that had a short queue after the latest call of this instance.
+// learnReach reads which reaches are in demand at the pacers of the call, and makes the call leave slots free for them.
+// learnReach skips pacers that had a short queue after the latest call of this instance.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
 		return nil
@@ -111,8 +114,8 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// room returns the room that a call of the reach own leaves. If several shorter reaches are in demand, the call leaves
-// room for the shortest one, and takes no slot later than the second shortest one.
+// room returns which slots a call with the reach own leaves free at a pacer. If several shorter reaches are in demand,
+// the call leaves slots free for the shortest one, and takes no slot later than the second shortest one.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {
@@ -143,9 +146,9 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 	return nil
 }
 
-// tellReach records the queues of the call's pacers. It also marks the reach of the call at each pacer whose queue is
-// longer than the wait of the call. A call without a wait that got all its permits marks nothing. If the store fails, a
-// later call takes the mark, because the answer of this call is already complete.
+// tellReach records the queues of the call's pacers. tellReach also marks the reach of the call at each pacer whose
+// queue is longer than the wait of the call. A call without a wait that got all its permits marks no reach. If the
+// store fails to mark the reach, a later call marks it, because the answer of this call is already complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -165,7 +168,7 @@ func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	}
 }
 
-// reaching remembers which reaches are in demand, and the queues of pacers.
+// reaching remembers which reaches are in demand, and the newest slot of each pacer.
 type reaching struct {
 	*demands
 	newest map[string]time.Time // by pacer: the newest slot that this instance has seen
@@ -173,7 +176,7 @@ type reaching struct {
 
 func newReaching() *reaching { return &reaching{newDemands(), map[string]time.Time{}} }
 
-// forget drops the pacers that the policy does not contain.
+// forget removes the pacers that the policy does not contain.
 func (r *reaching) forget(policy *Policy) {
 	r.demands.forget(func(pacer, _ string) bool {
 		in, known := policy.Pacer(pacer)
@@ -187,7 +190,8 @@ func (r *reaching) forget(policy *Policy) {
 	})
 }
 
-// queued reports whether the pacer has granted slots later than LeastReach from now, or whether this is unknown.
+// queued reports whether the newest slot of the pacer is later than LeastReach from now. If the newest slot is not
+// known, queued returns true.
 func (r *reaching) queued(pacer string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,7 +206,7 @@ func (r *reaching) note(pacer string, newest time.Time) {
 	r.newest[pacer] = newest
 }
 
-// unmark records that this instance failed to mark a reach.
+// unmark records that this instance failed to mark a reach, so that a later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,19 +2,19 @@ package pacing
 
 import "time"
 
-// Returned is the result of giving back permits of a request.
+// Returned is the result of a return of permits of a request.
 type Returned struct {
 	At      Time
-	Known   bool      // the request is remembered
-	More    bool      // as in Grant: the request may have more parts
-	Kept    int       // permits that the request keeps
-	Permits int       // permits that the request gave back
-	Runs    []WaitRun // their slots
-	Targets []int     // by target: the number of slots that were removed from its log
+	Known   bool      // the store remembers the request
+	More    bool      // the same as Grant.More: the request may have more parts
+	Kept    int       // number of permits that the request keeps
+	Permits int       // number of permits that were returned
+	Runs    []WaitRun // slots of the returned permits
+	Targets []int     // by target: number of slots that were removed from its log
 }
 
-// GiveBack removes slots from the remembered grant and from the logs of the ask's targets. It keeps slots up to now,
-// and the slots of the first used permits. A nil log was removed since the grant and has none of the slots.
+// GiveBack removes slots from the remembered grant, and from the logs of the ask's targets. GiveBack keeps slots up to
+// now, and the slots of the first used permits. A nil log was removed after the grant, and has none of the slots.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -29,7 +29,8 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back returns the result of giving back all permits except the first kept ones. It leaves Targets empty.
+// Back returns the result of a return of all permits except the first kept permits. Back leaves the field Targets
+// empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
 	for _, s := range r.from(int64(kept)) {
@@ -40,13 +41,13 @@ func (r *Remembered) Back(now Time, kept int) Returned {
 	return result
 }
 
-// AskedAt returns an instant before the grant was made, computed from the longest wait that the call allowed.
+// AskedAt returns an instant that is not after the request. It is computed from the longest wait that the call allowed.
 func (r *Remembered) AskedAt(longest time.Duration) Time {
 	newest, _ := r.newest()
 	return newest.Add(-longest)
 }
 
-// dueBy returns how many permits of the grant have slots that are not after now.
+// dueBy returns how many permits of the grant have slots at or before now.
 func (l *Log) dueBy(now Time) (permits int64) {
 	for i := range l.Runs {
 		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
@@ -54,7 +55,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// from returns the slots of the runs, beginning with the permit of the given number.
+// from returns the slots of the runs, from the permit with the given number on.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -73,7 +74,7 @@ func (l *Log) from(permit int64) (slots []Strand) {
 	return slots
 }
 
-// cut removes all permits of the runs, beginning with the permit of the given number.
+// cut removes all permits of the runs, from the permit with the given number on.
 func (l *Log) cut(permit int64) {
 	n := len(l.Runs)
 	for n > 0 && l.Runs[n-1].First >= permit {
@@ -82,24 +83,25 @@ func (l *Log) cut(permit int64) {
 	l.Runs, l.Total = l.Runs[:n], min(l.Total, permit)
 }
 
-// Exact reports whether Merge leaves every slot of a log with these limits unchanged.
+// Exact reports whether Merge never moves a slot of a log with these limits.
 func Exact(limits []Limit) bool {
 	tiers := tiersOf(limits)
 	return tiers[len(tiers)-1].group == 1
 }
 
-// The bounds of Return. Slots beyond them stay in the log.
+// MostMeets, MostCommon and MostLine limit the work of Log.Return. Slots beyond these limits stay in the log.
 const (
 	MostMeets  = 20_000       // comparisons of runs
-	MostCommon = 64           // slots that are removed at once when each of them divides a strand
-	MostLine   = 2 * MostRuns // runs of the line afterwards
+	MostCommon = 64           // slots that are removed at once, if each of them divides a strand
+	MostLine   = 2 * MostRuns // runs of the line after the return
 )
 
-// Return removes the given slots, which must be in order, from the log. It returns the number of slots that it found
-// and removed. The line after the first removed slot becomes slots ahead, so that later permits can use the freed room.
-// Slots that do not fit into MostReturned strands stay in the line. Slots that Merge may have moved also stay, unless
-// the limits are Exact: all slots up to the last one with several permits. Return may shorten the line, so that a limit
-// again counts slots that the log has dropped. Such slots then count at the log's oldest slot.
+// Return removes the given slots, which must be in order, from the log. Return returns the number of permits that it
+// found and removed. From the first removed slot on, the line becomes slots ahead, so that later permits can use the
+// freed slots. Slots that do not fit into MostReturned strands stay in the line. Unless the limits are Exact, all slots
+// up to the last slot with several permits also stay, because Merge may have moved such permits. Return may make the
+// line shorter, so that a limit again counts slots that the log has dropped. These dropped slots then count at the time
+// of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -141,14 +143,14 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
 }
 
-// dropped returns a run that stands for the permits that the log has dropped, as many as the limits count. All of them
-// get the oldest slot of the log, because no dropped slot was later.
+// dropped returns a run in place of the permits that the log has dropped, with as many permits as the limits count. All
+// permits of the run get the oldest slot of the log, because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
 }
 
-// SeenBy returns the largest Max and the longest Window of the limits.
+// SeenBy returns a Limit with the largest Max and the longest Window of the limits.
 func SeenBy(limits []Limit) (all Limit) {
 	for _, limit := range limits {
 		all.Max, all.Window = max(all.Max, limit.Max), max(all.Window, limit.Window)
@@ -156,8 +158,8 @@ func SeenBy(limits []Limit) (all Limit) {
 	return all
 }
 
-// returnApart does the work of Return for the case that the whole line after the first slot becomes slots ahead. It
-// returns false and changes nothing if these slots are too many, or if one of them must not move.
+// returnApart does the work of Return if the whole line after the first slot can become slots ahead. If these slots
+// need too many strands, or if one of them must not move, returnApart changes nothing and returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
 	if len(line) > MostAhead {
 		return false
@@ -211,7 +213,7 @@ func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// each returns how many permits a slot of the strand has. The last slot may have fewer.
+// each returns the number of permits in each slot of the strand. The last slot may have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
 		return s.Permits
@@ -222,10 +224,10 @@ func (s *Strand) each() int64 {
 // slots returns the number of the strand's slots.
 func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 
-// count returns how many permits the slot i of the strand has.
+// count returns the number of permits in slot i of the strand.
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// index returns the number of the slot at t; the strand must have a slot at t.
+// index returns the number of the strand's slot at t. The strand must have a slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -233,12 +235,12 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// part appends the strand's slots from i up to, but not including, j to dst.
+// part appends the strand's slots with the numbers from i up to, but not including, j to dst.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
 
-// appendStrand appends a strand to dst, unless it has no permits.
+// appendStrand appends a strand to dst if the strand has permits.
 func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	if permits <= 0 {
 		return dst
@@ -249,9 +251,9 @@ func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	return append(dst, Strand{at, every, burst, permits})
 }
 
-// removeAll removes slots from strands. It returns the remaining strands, the slots that it did not remove, and the
-// number of removed permits. Without overlap, the strands must be in order, and they stay in order. A slot stays if its
-// removal would make more than most strands.
+// removeAll removes slots from strands. removeAll returns the remaining strands, the slots that it did not remove, and
+// the number of removed permits. If overlap is false, the strands must be in order, and stay in order. A slot stays if
+// its removal would make more than most strands.
 func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
 	left, from, meets := append(left, strands...), 0, 0
 	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
@@ -291,10 +293,11 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// common returns the slots that both strands have: n slots from at on, or 0. It ignores a last slot that has fewer
-// permits than the others. It finds nothing if neither distance is a multiple of the other.
+// common returns the slots that both strands have: n slots, beginning at at. If there are none, n is 0. common leaves
+// out a last slot that has fewer permits than the other slots. common returns 0 slots if neither distance is a multiple
+// of the other.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
-	wide, fine := s, o // by their distances
+	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
 		wide, fine = o, s
 	}
@@ -321,9 +324,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without removes permits from n slots that begin at the instant at, each permits from each slot, and returns the
-// remaining strands. With overlap, the result has as few strands as possible. Without overlap, its strands are in
-// order.
+// without removes permits from n slots that begin at the instant at: the number each from every slot. It returns the
+// remaining strands. If overlap is true, the result has as few strands as possible. If overlap is false, the strands in
+// the result are in order.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -19,26 +19,27 @@ const (
 	MaxShares = 8
 	// KeptFor is the time for which a share keeps its part of a rate or a short limit after its latest call.
 	KeptFor = 5 * time.Second
-	// SoonWindow is the longest window of a limit whose part other calls may use while the share is idle. A limit with
-	// a longer window always keeps the part, because permits that others took would come back too late.
+	// SoonWindow is the longest window of a limit whose reserved part other calls may use while the share is idle. A
+	// limit with a longer window always keeps the reserved part, because permits that other calls took would come back
+	// too late.
 	SoonWindow = 2 * time.Second
-	// RestAhead is the least time ahead for which a pacer with shares grants slots to other calls: see Pacer.restAhead.
+	// RestAhead is how far ahead a pacer with shares grants slots to other calls, at least: see Pacer.restAhead.
 	RestAhead = 500 * time.Millisecond
 )
 
-// kept is a limit of a pacer with the part that each share has of it.
+// kept is a limit of a pacer, with the part of the limit that each share has.
 type kept struct {
 	Limit
-	parts []int // by share: the part of Max
-	soon  bool  // other calls may use the part while the share is idle
+	parts []int // by share: its part of Max
+	soon  bool  // other calls may use a part while its share is idle
 }
 
-// leastPeriod is the shortest period over which a rate is divided. Other calls get a row of slots in each period.
-// Shorter periods would make more rows than a log can hold.
+// leastPeriod is the shortest period over which a rate is divided between shares. Calls without a share get a row of
+// slots in each period. With shorter periods, there would be more rows than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
-// divided returns the pacer's limits, each with the parts of the shares. A rate becomes a limit of a whole number of
-// its intervals, because other calls must leave whole intervals to the share.
+// divided returns the pacer's limits, each with the parts of the shares. A rate becomes a limit over a whole number of
+// its intervals, because other calls must leave whole intervals to a share.
 func (p *Pacer) divided() (limits []kept) {
 	for _, limit := range p.Limits {
 		k := kept{Limit: limit, soon: limit.Window <= SoonWindow}
@@ -59,8 +60,8 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// divide returns the smallest number of equal parts that expresses every share in whole parts, and then the parts of
-// each share. A share may get up to one percentage point more than it asks for.
+// divide returns the smallest number of equal parts with which every share can get whole parts. After this number,
+// parts has the number of parts of each share. A share may get up to one percentage point more than its percentage.
 func divide(shares []Share) (parts []int) {
 	for n := 1; ; n++ {
 		parts = append(parts[:0], n)
@@ -77,7 +78,7 @@ func divide(shares []Share) (parts []int) {
 	}
 }
 
-// Period returns the time over which a rate is divided, or 0 without a rate.
+// Period returns the time over which a rate is divided between shares, or 0 if the pacer has no rate.
 func (p *Pacer) Period() time.Duration {
 	if p.Rate.Permits == 0 {
 		return 0
@@ -86,8 +87,8 @@ func (p *Pacer) Period() time.Duration {
 	return limits[len(limits)-1].Window
 }
 
-// restAhead returns how far into the future the pacer grants slots to calls without a share. It is RestAhead, or two
-// intervals of a slow rate. A share that was idle gets its part only after these slots.
+// restAhead returns how far into the future the pacer grants slots to calls without a share. restAhead returns
+// RestAhead, or two intervals of a slow rate. A share that was idle gets its part only after these slots.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -121,14 +122,14 @@ func (p *Pacer) shareName(share int) string {
 // HasShare reports whether the pacer has a share with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
-// partTarget returns a target with a separate log for a part of the pacer: the part of the named share, or with "" the
-// part of all other calls. The log of a pacer without shares stays the same.
+// partTarget returns a target with a separate log for a part of the pacer. It is the part of the named share or, if
+// share is "", the part of all other calls. The log of the pacer itself does not change.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// own returns the target of a share's own part.
+// own returns the target for the part of a share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -137,8 +138,8 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target of the calls without a share: the limits less the parts of the shares. keeps is false if no
-// part is subtracted, because every share is idle and no limit always keeps its parts.
+// rest returns the target for calls without a share: its limits are the pacer's limits less the parts of the shares.
+// keeps is false if no part is subtracted, because every share is idle and no limit always keeps its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -154,19 +155,19 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands remembers which shares or reaches are in demand, from the calls of this instance and of the others. An
-// instance informs the others through the share's mark: it takes a permit of a log that has no other use.
+// demands remembers which shares or reaches are in demand, from calls at this instance and from the marks of other
+// instances. To mark a share, an instance takes a permit of a log that has no other use. Other instances read this log.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // the end of the demand, from own calls or from marks
-	marked map[demand]time.Time // when this instance took a permit of the mark
-	read   map[string]time.Time // by pacer: when this instance read the marks
+	marked map[demand]time.Time // when this instance last took a permit of the mark
+	read   map[string]time.Time // by pacer: when this instance last read the marks
 }
 
-// demand identifies a share or a reach.
+// demand identifies a share or a reach of a pacer.
 type demand struct{ pacer, share string }
 
-// An instance marks a share in demand once per markEvery, and reads the marks of a pacer once per readEvery.
+// An instance marks a share in demand once every markEvery, and reads the marks of a pacer once every readEvery.
 const (
 	markEvery = time.Second
 	readEvery = 250 * time.Millisecond
@@ -176,7 +177,7 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// is reports whether the share is in demand.
+// is reports whether the share is in demand at the pacer.
 func (d *demands) is(pacer, share string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +216,7 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget drops all demands for which stays returns false.
+// forget removes all demands for which stays returns false.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -228,7 +229,7 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// mark returns the target of a share's mark.
+// mark returns the target of the log in which instances mark that a share is in demand.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
