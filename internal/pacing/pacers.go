@@ -261,7 +261,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 			return true, next, nil
 		case ask.Ends && !grant.Replayed:
 			return true, next, nil
-		case grant.Replayed && grant.Granted == 0 && !ask.Continues: // the end of the request, or a part that was returned
+		case grant.Replayed && grant.Granted == 0 && !ask.Continues: // the request ends, or its permits were returned
 			if follows, err := t.remembers(ctx); err != nil || !follows {
 				return true, next, err
 			}
