@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// closed checks that a call which waits for one pacer closes no other pacer, however long the call may wait, and that
-// slots that an earlier version gave out for the next day still count.
+// closed checks that a call that waits long for one pacer blocks no other pacer. It also checks that slots that an
+// earlier version granted for the next day still count.
 func closed(f *fixture) {
 	used, open, slow, patient := Name(), Name(), Name(), Name()
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{

@@ -14,12 +14,12 @@ import (
 	"capper/internal/testkit"
 )
 
-// Callers is a group of callers of pacers with shares and of pacers per key, each at a random instance. They take what
-// they can get and give a part of it back, or let the leases of their calls end. An Oracle checks what the stores grant
-// for the logs of pacers, parts, keys and marks. Exported fields must be set before Begin.
+// Callers is a group of callers, each at a random instance, of pacers with shares and of pacers per key. Each caller
+// takes all permits that it can get, and returns some of its permits or lets the lease of its call end. An Oracle
+// checks what the stores grant in the logs of pacers, shares, keys and marks. Exported fields must be set before Begin.
 type Callers struct {
-	Policy   *pacing.Policy // of CallersPolicy
-	Stores   []pacing.Store // a store for each instance
+	Policy   *pacing.Policy // from CallersPolicy
+	Stores   []pacing.Store // one store for each instance
 	Oracle   *Oracle
 	Patience time.Duration // the timeout of each call
 
@@ -36,8 +36,8 @@ type Callers struct {
 type called struct {
 	call     *pacing.Call
 	slots    []pacing.Time
-	returned bool // some of them may have been given back
-	kept     int  // permits that a return left; -1: unknown, or none was made
+	returned bool // some of the slots may have been returned
+	kept     int  // permits that the call had after a return; -1: unknown, or no return was made
 }
 
 // CallersPolicy returns pacers with names that no other test uses: a rate and a window with shares, a pacer per key,
@@ -59,7 +59,7 @@ func CallersPolicy() *pacing.Policy {
 	return p
 }
 
-// NewCallers returns callers of the policy's pacers at an instance on each store.
+// NewCallers returns callers that use one instance with the policy on each store.
 func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *Callers {
 	c := &Callers{Policy: policy, Oracle: oracle, Patience: 10 * time.Second,
 		load: load{stop: make(chan struct{})}, Stores: stores}
@@ -69,7 +69,7 @@ func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *
 	return c
 }
 
-// watched is a store that tells an oracle all grants.
+// watched is a store that passes each grant to an oracle.
 type watched struct {
 	pacing.Store
 	oracle *Oracle
@@ -87,8 +87,8 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 	return grant, err
 }
 
-// ofPacers returns the ask without the parts of shares. The first answer to a request may have been lost, and the
-// permits may be those of another step of the call, which took them from another part.
+// ofPacers returns the ask without the targets of shares, because a replayed grant may come from another step of the
+// call. The reply to that step may have been lost, and that step may have taken the permits from another share.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -110,13 +110,13 @@ func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) 
 	return back, err
 }
 
-// Begin starts the given number of callers.
+// Begin starts the given number of callers, and one client that returns the permits of ended leases.
 func (c *Callers) Begin(callers int, seed uint64) {
 	c.begin(callers, seed, 1000, c.once)
 	c.begin(1, seed, 2000, c.endLeases)
 }
 
-// endLeases returns the permits of ended leases at a random instance.
+// endLeases lets a random instance return the permits of ended leases.
 func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 	defer cancel()
@@ -124,7 +124,7 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// call returns a random call. Most of them are of a share, or of a key, or both.
+// call returns a random call. Most random calls belong to a share, or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {
 		for _, i := range pacers {
@@ -146,7 +146,7 @@ func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	return call
 }
 
-// once makes a call, repeats it when it has a request id, and returns how long to wait.
+// once makes a call, repeats it if it has a request id, and returns how long to wait until the next call.
 func (c *Callers) once(rng *rand.Rand) time.Duration {
 	call := c.call(rng)
 	for attempt := 0; ; attempt++ {
@@ -166,7 +166,7 @@ func (c *Callers) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// holdLease repeats a call with a lease after a pause. Until the lease ends, the call must keep its permits.
+// holdLease repeats a call with a lease after a pause, and checks that the call keeps its permits until the lease ends.
 func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent time.Time) {
 	if call.Lease == 0 {
 		return
@@ -181,7 +181,7 @@ func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent
 	}
 }
 
-// mayReturn gives back permits of some calls. Those with a lease may lose further ones when the lease ends.
+// mayReturn returns permits of some calls. A call with a lease may lose further permits when the lease ends.
 func (c *Callers) mayReturn(rng *rand.Rand, call *pacing.Call, answer *pacing.Answer) {
 	returns := rng.IntN(100) < 30
 	past := &called{call: call, slots: slotsOf(&answer.Grant), returned: returns || call.Lease > 0, kept: -1}
@@ -213,7 +213,7 @@ func (c *Callers) take(p *pacing.Pacers, call *pacing.Call) (*pacing.Answer, err
 	return answer, err
 }
 
-// keep checks and counts the answer.
+// keep checks the answer and counts its permits.
 func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	slots := slotsOf(&answer.Grant)
 	c.mu.Lock()
@@ -225,7 +225,7 @@ func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	}
 }
 
-// note notes a call that Settle repeats.
+// note adds the call to the latest calls, which Settle repeats.
 func (c *Callers) note(past *called) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,8 +233,8 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack gives back the permits of a call but the used ones, until it is answered, and returns how many the call has
-// then; -1: unknown.
+// giveBack returns all permits of a call except the first used ones, and tries again until the return is answered.
+// giveBack returns how many permits the call then has; -1: unknown.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
@@ -254,15 +254,16 @@ func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept in
 	return -1
 }
 
-// Tally returns the counts so far.
+// Tally returns the callers' counts so far.
 func (c *Callers) Tally() Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tally
 }
 
-// Settle repeats the latest calls, possibly at another instance, and fails the test without an answer. A repeated call
-// must have the same slots. Settle must be called after End, when the stores are healthy.
+// Settle repeats the latest calls, possibly at another instance, and fails the test if a call stays unanswered. Settle
+// adds a fault if a repeated call has other slots than before. Settle must be called after End, when the stores are
+// healthy.
 func (c *Callers) Settle(t testing.TB) {
 	t.Helper()
 	for i, past := range c.latest {
@@ -272,7 +273,7 @@ func (c *Callers) Settle(t testing.TB) {
 			again = answer
 			return err == nil
 		}, "a call of a share or a key is answered again: %v", &c.tally)
-		forgotten := len(past.slots) > 0 && // on a slow machine
+		forgotten := len(past.slots) > 0 && // on a slow machine, the store may have forgotten the request
 			past.slots[len(past.slots)-1].Add(pacing.RememberFor-c.Patience) <= again.At
 		slots := slotsOf(&again.Grant)
 		if past.kept >= 0 && !forgotten && len(slots) != past.kept {
@@ -286,7 +287,8 @@ func (c *Callers) Settle(t testing.TB) {
 	}
 }
 
-// Faults returns the faults that the oracle and the callers find, and granted permits that are missing in the ledger.
+// Faults returns the faults that the oracle and the callers find, and reports granted permits that are missing in the
+// ledger.
 func (c *Callers) Faults(t testing.TB) []string {
 	t.Helper()
 	faults := append(c.Oracle.Faults(), c.faults...)

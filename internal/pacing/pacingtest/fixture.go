@@ -35,7 +35,8 @@ func (f *fixture) judge() {
 	require.Empty(f, f.oracle.Faults())
 }
 
-// The parts of names. One process never repeats a name, and two processes hardly ever use the same.
+// process and names are the two numbers in each name that Name returns. One process never repeats a name, and two
+// processes hardly ever use the same name.
 var (
 	process = rand.Uint32()
 	names   atomic.Uint64
@@ -50,27 +51,26 @@ func Request() pacing.Request {
 	return pacing.Request(sum[:16])
 }
 
-// target returns a target with a log that no other test uses.
+// target returns a target with the limits and with a log that no other test uses.
 func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
 
-// spaced returns the limit of a rate with the given interval.
+// spaced returns the limit of a rate with the given interval between two slots.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
-// ask returns an ask for permits of the targets.
+// ask returns an ask for permits of the targets, with slots that are at most wait in the future.
 func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask {
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
 
-// requested sets the request of the ask and returns the ask.
+// requested sets the ask's request id and returns the ask.
 func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	a.Request = request
 	return a
 }
 
-// take takes permits and checks that the grant equals the model's prediction and that the store's clock is
-// right.
+// take takes permits, and checks that the grant equals the model's prediction and that the store's clock is right.
 func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	f.Helper()
 	before := f.now()
@@ -87,7 +87,7 @@ func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 // slack is the largest difference between a store's clock and the test's clock.
 const slack = pacing.Time(250_000)
 
-// takeAll takes permits in as many steps as needed.
+// takeAll takes permits in as many asks as needed, and returns the number of granted permits.
 func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Target) (granted int) {
 	f.Helper()
 	for more := true; more; {
@@ -97,7 +97,7 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// together runs n callers in parallel. Each caller makes its asks one after the other.
+// together runs n callers in parallel. Each caller makes its asks one after another.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()
 	var calls sync.WaitGroup

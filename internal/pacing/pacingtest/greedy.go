@@ -15,18 +15,18 @@ import (
 	"capper/internal/testkit"
 )
 
-// Greedy is a group of clients that take all permits they can get, each from a random store. An Oracle
-// checks the grants. Exported fields must be set before Begin.
+// Greedy is a group of clients that take all permits that they can get, each from a random store. An Oracle checks the
+// grants of these clients. Exported fields must be set before Begin.
 type Greedy struct {
 	Stores  []pacing.Store
 	Targets []pacing.Target // the targets of every ask
-	Sizes   []int           // an ask draws its number of permits from this list
-	Waits   []time.Duration // an ask draws its longest wait from this list
+	Sizes   []int           // each ask draws its number of permits from this list
+	Waits   []time.Duration // each ask draws its longest wait from this list
 	Oracle  *Oracle
-	// Requests is the percentage of asks with a request, which are repeated until they are answered. Other asks
-	// are given up when their reply is lost.
+	// Requests is the percentage of asks with a request id, which clients repeat until the store answers. A client does
+	// not repeat an ask without a request id when its reply is lost.
 	Requests int
-	// Returns is the percentage of the granted requests that are given back, wholly or in part.
+	// Returns is the percentage of the granted requests of which clients return some or all permits.
 	Returns  int
 	Patience time.Duration // the timeout of each call
 
@@ -36,15 +36,15 @@ type Greedy struct {
 	tally     Tally
 }
 
-// Tally counts the results of clients.
+// Tally counts calls of test clients and their results.
 type Tally struct {
 	Calls, Granted, Lost int // numbers of calls, granted permits and lost replies
-	Returned             int // number of permits that were given back
+	Returned             int // number of returned permits
 	Slowest              time.Duration
 	LastError            error
 }
 
-// Add adds the counts of another tally.
+// Add adds the counts of the tally z to y.
 func (y *Tally) Add(z Tally) {
 	y.Calls += z.Calls
 	y.Granted += z.Granted
@@ -62,7 +62,7 @@ func (y *Tally) String() string {
 		"last error: %v", y.Calls, y.Granted, y.Returned, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
 }
 
-// Tally returns the counts so far.
+// Tally returns the clients' counts so far.
 func (g *Greedy) Tally() Tally {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,10 +87,10 @@ func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 // Begin starts the given number of clients.
 func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.once) }
 
-// longestPause bounds the pause of a client after a store reports a long wait.
+// longestPause is the longest pause of a client after the store has reported a long wait.
 const longestPause = 5 * time.Millisecond
 
-// once asks for permits, repeats the ask when it has a request, and returns how long to wait.
+// once asks for permits, repeats the ask if it has a request id, and returns how long to wait until the next ask.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
@@ -112,8 +112,8 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// giveBack gives back the permits of a request but the used ones, until it is answered. A client gives them up first,
-// because a call without an answer may have given them back.
+// giveBack returns all permits of a request except the first used ones, and tries again until the return is answered.
+// The client first removes these permits from the oracle, because an unanswered return may have succeeded.
 func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
 	g.Oracle.GiveUp(a, used)
 	for range 100 {
@@ -159,8 +159,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the clients have been granted the given number of further permits. Takes fails the test
-// when grants stop.
+// Takes waits until the clients have been granted the given number of additional permits. Takes fails the test when the
+// store grants no more permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -169,11 +169,11 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 	}
 }
 
-// Settle repeats some of the requests, possibly at another store, and fails the test without an answer.
+// Settle repeats some of the requests, possibly at another store, and fails the test if a request stays unanswered.
 // Settle must be called after End, when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
-	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which are still remembered
+	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which the store still remembers
 	for i, a := range some {
 		store := g.Stores[i%len(g.Stores)]
 		testkit.Eventually(t, func() bool {
@@ -186,8 +186,8 @@ func (g *Greedy) Settle(t testing.TB) {
 	}
 }
 
-// Faults returns the faults that the oracle finds, and granted permits that are missing in the ledger. The
-// ledger is a target whose limit covers all permits.
+// Faults returns the faults that the oracle finds, and reports granted permits that are missing in the ledger. The
+// ledger is a target whose limit is never reached, so that its log counts all permits.
 func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	t.Helper()
 	faults := g.Oracle.Faults()
@@ -214,13 +214,13 @@ func Ledger() pacing.Target {
 	return target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow})
 }
 
-// greedyCases lists limits as real message providers set them.
+// greedyCases lists limits like those of real message providers.
 var greedyCases = []struct {
 	name    string
-	limits  [][]pacing.Limit // limits of each target of a call
-	permits int              // number of permits to take, most of them in the future
-	atOnce  int              // number of permits to take without waits; 0 when that would take minutes
-	sizes   []int            // sizes of asks; nil: any size
+	limits  [][]pacing.Limit // limits of each target of an ask
+	permits int              // number of permits to take, most of them with slots in the future
+	atOnce  int              // number of permits to take without waits; 0: no such run, because it would take minutes
+	sizes   []int            // numbers of permits of an ask; nil: any number
 }{
 	{"100 a second", [][]pacing.Limit{{{Max: 100, Window: time.Second}}}, 100_000, 250, nil},
 	{"250 a second, spaced", [][]pacing.Limit{{spaced(4 * time.Millisecond)}}, 100_000, 500, nil},
@@ -234,8 +234,8 @@ var greedyCases = []struct {
 		[]int{1}},
 }
 
-// RunGreedy runs 16 clients on several instances of one store. RunGreedy checks that no window is exceeded,
-// and that at least 99 % of the allowed permits are granted.
+// RunGreedy runs 16 greedy clients on several instances of one store. RunGreedy checks that no window exceeds its
+// limit, and that at least 99 % of the allowed permits are granted.
 func RunGreedy(t *testing.T, stores ...pacing.Store) {
 	for _, c := range greedyCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -266,13 +266,13 @@ func greedy(t *testing.T, stores []pacing.Store, limits [][]pacing.Limit, permit
 	require.Empty(t, g.Oracle.Faults())
 	require.Zero(t, g.Tally().Lost, "%v", g)
 	share, windows := 0.0, 0
-	for i := range g.Targets { // the target that allows the fewest permits
+	for i := range g.Targets { // the target that allows the fewest permits decides
 		if of, n := g.Oracle.Share(&g.Targets[i]); of > share {
 			share, windows = of, n
 		}
 	}
 	t.Logf("waits up to %v: %.5f of what %d windows allow; %v", slices.Max(g.Waits), share, windows, g)
-	if slices.Max(g.Waits) > 0 { // without waits the share depends on when the clients ask
+	if slices.Max(g.Waits) > 0 { // without waits, the share depends on when the clients ask
 		require.NotZero(t, windows)
 		require.GreaterOrEqual(t, share, 0.99)
 	}

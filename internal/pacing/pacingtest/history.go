@@ -10,8 +10,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Irregular returns a target, and asks that fill its window of one second with permits at many irregular
-// distances. Every later grant of the target is equally irregular.
+// Irregular returns a target with a window of one second, and asks that fill the window with permits at irregular
+// distances. Every later grant of that target has equally irregular distances.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -38,10 +38,10 @@ func mostSteps(f *fixture) {
 	require.False(f, f.take(ask(5000, 0, irregular)).More, "the wait ends it, not the steps")
 }
 
-// fullLog checks a log with more irregular permits than it has runs. The store moves some permits to later
-// slots, and a limit loses at most a thousandth of its permits.
+// fullLog checks a log with more irregular permits than a log can hold as runs. The store moves some of these permits
+// to later slots, and a limit loses at most a thousandth of its permits.
 func fullLog(f *fixture) {
-	// A little less than 100 permits a second.
+	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
 	wider := target(pacing.Limit{Max: 9000, Window: 95 * time.Second},
 		pacing.Limit{Max: 5000, Window: 51 * time.Second})
@@ -61,21 +61,21 @@ func fullLog(f *fixture) {
 	}
 }
 
-// history makes random calls for a few targets.
+// history makes random asks for a few targets.
 type history struct {
 	*fixture
 	rng     *rand.Rand
 	targets []pacing.Target
-	runs    int // the largest number of runs in all logs
+	runs    int // an upper bound of the number of runs in all logs
 	asked   []*pacing.Ask
 }
 
-// exactRuns is the number of runs below which a log has not been merged and is exact.
+// exactRuns is the number of runs below which a log has merged no runs and is exact.
 const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
 
-// runHistories runs random histories and calls between after each step.
+// runHistories runs random histories, and calls between after each step of a history.
 func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	f.Helper()
 	f.Logf("seed %d", seed)
@@ -83,7 +83,7 @@ func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 		h := &history{fixture: f, rng: rand.New(rand.NewPCG(seed, i))}
 		for range 1 + h.rng.IntN(4) {
 			h.targets = append(h.targets, pacing.Target{Pacer: Name(), Limits: h.limits()})
-			if last := h.targets[len(h.targets)-1]; h.rng.IntN(3) == 0 { // another log of the same pacer
+			if last := h.targets[len(h.targets)-1]; h.rng.IntN(3) == 0 { // another log of the last pacer
 				last.Message = "0123456789ab"
 				h.targets = append(h.targets, last)
 			}
@@ -95,7 +95,7 @@ func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	}
 }
 
-// limits returns random limits whose windows are related.
+// limits returns random limits whose windows are multiples of one unit.
 func (h *history) limits() (limits []pacing.Limit) {
 	unit := time.Duration(1+h.rng.IntN(5000)) * []time.Duration{time.Microsecond, time.Millisecond}[h.rng.IntN(2)]
 	for range 1 + h.rng.IntN(3) {
@@ -110,7 +110,7 @@ func (h *history) limits() (limits []pacing.Limit) {
 
 func (h *history) step() {
 	h.Helper()
-	if h.rng.IntN(6) == 0 { // a configuration reload
+	if h.rng.IntN(6) == 0 { // like a reload of the configuration
 		h.targets[h.rng.IntN(len(h.targets))].Limits = h.limits()
 	}
 	switch n := h.rng.IntN(14); {
@@ -129,8 +129,8 @@ func (h *history) step() {
 	}
 }
 
-// again repeats a request with the current limits and a new wait. A store that has forgotten the request grants anew,
-// so the request keeps the longest wait for its return.
+// again repeats a request with the current limits and a random wait. A store that has forgotten the request grants it
+// anew, so the request keeps its longest wait for a later return.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)
@@ -139,7 +139,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// current returns the ask with the current limits.
+// current returns a copy of the ask with the current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// leasesEnd checks the life of leases in the store.
+// leasesEnd checks how the store begins, extends, lists and removes leases.
 func leasesEnd(f *fixture) {
 	kept, left := Request(), Request()
 	keep := func(r pacing.Request, lasts time.Duration, call string) pacing.LeaseState {
@@ -45,7 +45,8 @@ func leasesEnd(f *fixture) {
 	require.Equal(f, pacing.LeaseBegun, keep(left, time.Minute, ""))
 }
 
-// leasesReturn checks that the permits of a sender that stays silent go back, and that another sender keeps its own.
+// leasesReturn checks that the permits of a silent sender are returned, and that a sender that repeats its call keeps
+// its permits.
 func leasesReturn(f *fixture) {
 	one := target(spaced(10 * time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: 10 * time.Hour}}}
@@ -73,7 +74,7 @@ func leasesReturn(f *fixture) {
 		require.Equal(f, 10, take(1, alive), "another instance keeps the lease, too")
 		list, err := f.store.EndedLeases(f.Context(), "", 1000)
 		require.NoError(f, err)
-		return slices.ContainsFunc(list, func(l pacing.Lease) bool { // and that of silent, which began earlier
+		return slices.ContainsFunc(list, func(l pacing.Lease) bool { // the lease of silent ended earlier
 			return strings.Contains(string(l.Call), dead.RequestID)
 		})
 	})
@@ -99,8 +100,8 @@ func leasesReturn(f *fixture) {
 	}
 }
 
-// leasesRace checks a call that is repeated late: its permits go back after the store has told them, and before the
-// call keeps the lease.
+// leasesRace checks a call that is repeated when its lease has ended. Another instance returns the permits after the
+// store has replayed them, and before the repeated call extends the lease.
 func leasesRace(f *fixture) {
 	one := target(spaced(time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}
@@ -126,7 +127,7 @@ func leasesRace(f *fixture) {
 	require.LessOrEqual(f, again.Granted, 1, "at most the slot that has come")
 }
 
-// beforeKeep is a store in which something happens before each lease is kept.
+// beforeKeep is a store that calls do before each KeepLease.
 type beforeKeep struct {
 	pacing.Store
 	do func()

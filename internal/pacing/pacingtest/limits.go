@@ -116,17 +116,17 @@ func sharedTarget(f *fixture) {
 	f.takeAll(40, time.Minute, fast, slow)
 }
 
-// sharedRun checks permits of one call whose first slots stand in the line of both targets, at the distance of a rate.
-// The third slot stands ahead at one target, so it moves up.
+// sharedRun checks permits of one ask of which the first slots are in the line of both targets, at the distance of a
+// rate. At one target the third slot is a slot ahead, so it is delayed to a whole number of intervals.
 func sharedRun(f *fixture) {
 	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))
-	f.take(ask(2, time.Hour, wide)) // 0 and 70 s
+	f.take(ask(2, time.Hour, wide)) // slots 0 and 70 s
 	wide.Limits = []pacing.Limit{spaced(20 * time.Second)}
-	f.take(ask(1, time.Hour, wide)) // 90 s
-	f.take(ask(2, time.Hour, even)) // 0 and 80 s
+	f.take(ask(1, time.Hour, wide)) // slot 90 s
+	f.take(ask(2, time.Hour, even)) // slots 0 and 80 s
 	wide.Limits = []pacing.Limit{{Max: 3, Window: 150 * time.Second}, spaced(3 * time.Second)}
 	even.Limits = []pacing.Limit{spaced(70 * time.Second)}
-	slots := slotsOf(new(f.take(ask(3, time.Hour, even, wide)))) // 150 s, 220 s, and 292 s instead of 290 s
+	slots := slotsOf(new(f.take(ask(3, time.Hour, even, wide)))) // slots 150 s, 220 s, and 292 s instead of 290 s
 	require.Equal(f, 72*time.Second, slots[2].Sub(slots[1]))
 }
 
@@ -239,7 +239,7 @@ func forget(f *fixture) {
 	require.NoError(f, f.store.ForgetPacer(context.Background(), Name(), ""), "absent is no error")
 }
 
-// malformations lists changes that make a valid ask invalid for every store.
+// malformations lists changes that make a valid ask invalid, by a part of the expected error text.
 var malformations = map[string]func(a *pacing.Ask){
 	"targets, got 0":      func(a *pacing.Ask) { a.Targets = nil },
 	"targets, got 9":      func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },

@@ -10,17 +10,17 @@ import (
 	"capper/internal/pacing"
 )
 
-// Memory is a minimal store in a map. Memory never forgets a request.
+// Memory is a minimal pacing.Store that keeps logs and requests in maps. Memory never forgets a request.
 type Memory struct {
 	mu       sync.Mutex
 	now      func() time.Time
 	logs     map[string]*pacing.Log
 	requests map[pacing.Request]*pacing.Remembered
-	taken    map[pacing.Request][]*pacing.Log // the logs of the request's targets
+	taken    map[pacing.Request][]*pacing.Log // the logs that have the slots of the request
 	leases   map[pacing.Request]*lease
 }
 
-// lease is a lease of a Memory.
+// lease is a lease that a Memory keeps.
 type lease struct {
 	group string
 	ends  time.Time
@@ -29,7 +29,7 @@ type lease struct {
 
 var _ pacing.Store = (*Memory)(nil)
 
-// NewMemory returns an empty store that uses the clock.
+// NewMemory returns an empty store that uses the clock now.
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{},
 		taken: map[pacing.Request][]*pacing.Log{}, leases: map[pacing.Request]*lease{}}
@@ -85,7 +85,7 @@ func (m *Memory) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (
 	}
 	logs := m.of(ask.Targets)
 	for i, log := range logs {
-		if !slices.Contains(m.taken[ask.Request], log) { // the pacer was forgotten since
+		if !slices.Contains(m.taken[ask.Request], log) { // the pacer was forgotten after the request
 			logs[i] = nil
 		}
 	}
@@ -106,7 +106,7 @@ func (m *Memory) Requests() int {
 	return len(m.requests)
 }
 
-// of returns the logs of the targets.
+// of returns the logs of the targets and creates missing logs.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
 		name := nameOf(&targets[i])

@@ -9,19 +9,19 @@ import (
 	"capper/internal/pacing"
 )
 
-// single is a log of single slots that follows the rule in the package documentation.
+// single is a log that keeps each slot separately and follows the rules in the documentation of package pacing.
 type single struct {
 	slots []pacing.Time
-	split pacing.Log // tells which slots stand ahead
-	// loose means that many slots have stood ahead: a store may have ended a search for room between them at
-	// pacing.MostLooks, and the slots of the log may differ from then on.
+	split pacing.Log // says which slots are slots ahead
+	// loose reports that the log has had many slots ahead. A store may then have ended a search for free slots between
+	// them at pacing.MostLooks, and the slots of store and model may differ.
 	loose bool
 }
 
-// exactAhead is the number of slots ahead up to which every search for room ends before pacing.MostLooks.
+// exactAhead is the number of slots ahead up to which no search for free slots ends at pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// newest returns the newest slot that does not stand ahead, or 0.
+// newest returns the newest slot in the line of the log, or 0 if the line is empty.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
 		return 0
@@ -29,14 +29,14 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// allows returns at when every window with one more permit at this slot holds at most Max, and else a later slot.
+// allows returns at if every window that contains at has fewer than Max slots. Otherwise it returns a later slot.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
 	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {
 		switch last := j + limit.Max; {
 		case last == i && n.slots[j].Add(limit.Window) > at:
 			return n.slots[j].Add(limit.Window)
-		case last > i && n.slots[last-1] >= at.Add(limit.Window): // nor do later windows hold both
+		case last > i && n.slots[last-1] >= at.Add(limit.Window): // later windows do not contain both slots either
 			return at
 		case last > i && j < i && n.slots[j].Add(limit.Window) > n.slots[last-1],
 			last > i && j == i && at.Add(limit.Window) > n.slots[last-1]:
@@ -46,7 +46,7 @@ func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	return at
 }
 
-// firstOf returns the first slot from the given one on that all logs allow.
+// firstOf returns the first slot, at from or later, that all logs allow.
 func firstOf(from pacing.Time, logs []*single, targets []pacing.Target) pacing.Time {
 	at := from
 	for _, log := range logs {
@@ -71,13 +71,13 @@ func loosen(logs []*single) {
 	}
 }
 
-// planned is the next slot of targets.
+// planned is the slot that the targets grant next.
 type planned struct {
-	at, raw pacing.Time   // with and without the alignment
-	own     []pacing.Time // by target: its own next slot, when the permit stands ahead; 0: it does not
+	at, raw pacing.Time   // with and without the delay to a whole number of intervals
+	own     []pacing.Time // by target: its own next slot if the permit is a slot ahead there, else 0
 }
 
-// planOf returns the next slot of the targets, at from or later.
+// planOf returns the slot that the targets grant next, at from or later.
 func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
 	p.raw, p.own = firstOf(from, logs, targets), make([]pacing.Time, len(logs))
 	p.at = p.raw
@@ -106,7 +106,7 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// affords reports whether the targets that the permit waits for can wait for the slot up.
+// affords reports whether the targets that have the permit's slot in their line can afford a delay until up.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
 		for _, limit := range targets[i].Limits {
@@ -122,7 +122,7 @@ func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Targe
 	return true
 }
 
-// put adds a permit to the logs.
+// put adds a permit at the planned slot to the logs.
 func (p *planned) put(logs []*single) {
 	for i, log := range logs {
 		at := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
@@ -138,17 +138,17 @@ func (p *planned) put(logs []*single) {
 	}
 }
 
-// model computes the slots of permits one by one, by the rules of package pacing. The model predicts each
-// grant of a store and must see all calls.
+// model computes the slots of permits one by one, by the rules in the documentation of package pacing. The model
+// predicts each grant of a store, and must see all calls.
 type model struct {
 	logs     map[string]*single
 	requests map[pacing.Request]held
-	latest   pacing.Time // the latest time that a store returned
-	// forgotten holds the pacers that were forgotten: a store may take back no permits of them.
+	latest   pacing.Time // the latest time in a reply of the store
+	// forgotten holds the names of forgotten pacers: a store may accept no returned permits at them.
 	forgotten map[string]bool
 }
 
-// held is a remembered request.
+// held is a request that the store must remember.
 type held struct {
 	slots []pacing.Time
 	until pacing.Time // the store remembers the request at least until then
@@ -159,15 +159,15 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// hold remembers the slots of the ask's request, unless it does already.
+// hold records the slots of the ask's request, unless the grant was replayed.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
 		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}
 	}
 }
 
-// remembered returns the slots that an earlier call with the same request received. A store may forget a
-// request some time after the latest slot.
+// remembered returns the slots that an earlier ask with the same request id received. A store may forget a request some
+// time after the request's latest slot.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
 	held, known := m.requests[ask.Request]
@@ -177,7 +177,7 @@ func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time,
 	return held.slots, known
 }
 
-// logsOf returns the logs of the targets.
+// logsOf returns the logs of the targets and creates missing logs.
 func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	for i := range targets {
 		name := nameOf(&targets[i])
@@ -189,7 +189,7 @@ func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	return logs
 }
 
-// place adds at most most permits to the logs and returns their slots.
+// place adds permits to the logs, at most most, and returns their slots.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	logs := m.logsOf(ask.Targets)
 	for _, log := range logs {
@@ -209,8 +209,8 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// compare returns how the grant differs from the model's prediction, or "" for an equal grant. Once many slots have
-// stood ahead, a difference is none, and only the oracle judges the logs from then on.
+// compare returns how the grant differs from the model's prediction, or "" if they are equal. After a log has had many
+// slots ahead, compare accepts every difference in it, and only the oracle judges the log.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	differs, logs := m.compareAll(ask, grant), m.logsOf(ask.Targets)
 	if differs == "" || !slices.ContainsFunc(logs, func(log *single) bool { return log.loose }) {
@@ -229,7 +229,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 		return fmt.Sprintf("replayed %t", grant.Replayed)
 	case !replayed:
 		most := ask.Permits
-		if grant.More { // the part of the ask that one step grants
+		if grant.More { // the permits that one step grants
 			most = min(most, grant.Granted)
 		}
 		want = m.place(now, ask, most)
@@ -257,7 +257,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// because reports whether the grant's reason for the next slot is correct.
+// because reports whether the grant gives a correct reason why the next slot is not free now.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
 		return plan.at == now && grant.Target == -1
@@ -291,7 +291,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// used returns how many of the newest Max slots are less than a window old.
+// used returns how many of the newest Max slots are less than one window old.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++
@@ -304,7 +304,7 @@ func (m *model) forget(pacer string) {
 	m.forgotten[pacer] = true
 }
 
-// slotsOf returns every slot of the grant.
+// slotsOf returns the slot of every permit of the grant.
 func slotsOf(grant *pacing.Grant) (slots []pacing.Time) {
 	for _, run := range grant.Runs {
 		for i := range run.Permits {

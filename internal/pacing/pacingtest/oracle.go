@@ -11,15 +11,15 @@ import (
 	"capper/internal/pacing"
 )
 
-// Oracle records the grants of callers and finds grants that break a limit. An Oracle sees only received
-// replies; a lost reply cannot cause a false fault. An Oracle is safe for concurrent use.
+// Oracle records the grants of callers and finds grants that break a limit. An Oracle sees only grants that callers
+// received; a lost reply cannot cause a false fault. An Oracle is safe for concurrent use.
 type Oracle struct {
 	mu       sync.Mutex
 	logs     map[string][]point
 	requests map[pacing.Request][]point
 	returned map[pacing.Request]keeping
 	faults   []string
-	added    int // number of grants
+	added    int // number of added grants
 }
 
 // point is a number of permits with the same slot.
@@ -28,24 +28,24 @@ type point struct {
 	permits int
 	limits  []pacing.Limit
 	granted pacing.Time
-	order   int // of the grants as they were added
+	order   int // number of the grant in the order of Add
 	request pacing.Request
 }
 
-// keeping is what a request has after its permits were given back.
+// keeping says which permits a request has after its other permits were returned.
 type keeping struct {
-	permits int         // the first ones
-	at      pacing.Time // when the store took the others back
+	permits int         // the number of the first permits that the request keeps
+	at      pacing.Time // when the store removed the other permits
 }
 
-// NewOracle returns an oracle without grants.
+// NewOracle returns an oracle without any grants.
 func NewOracle() *Oracle {
 	return &Oracle{logs: map[string][]point{}, requests: map[pacing.Request][]point{},
 		returned: map[pacing.Request]keeping{}}
 }
 
-// CloneBefore returns a copy of the oracle, and calls do before any other method can change the oracle: no client gives
-// up a permit between the copy and the end of do.
+// CloneBefore copies the oracle, calls do, and returns the copy. No other method can change the oracle until do
+// returns, so no client gives up a permit in that time.
 func (o *Oracle) CloneBefore(do func()) *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,7 +67,7 @@ func (o *Oracle) clone() *Oracle {
 	return c
 }
 
-// Add records a grant.
+// Add records the grant of the ask.
 func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,9 +77,10 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 		before := o.requests[ask.Request]
 		if len(before) > 0 && points[0].at < before[len(before)-1].at.Add(pacing.RememberFor) {
 			o.repeated(ask, before, points, grant.Replayed)
-			return // these permits were taken before
+			return // the oracle has already recorded these permits
 		}
-		// The request is new, or the store forgot it and granted it anew. A lost reply to that grant is replayed here.
+		// Either the request is new, or the store forgot the request and granted it anew. If the reply to the new grant
+		// was lost, this grant is a replay of the new grant.
 		delete(o.returned, ask.Request)
 		o.requests[ask.Request] = points
 	}
@@ -102,7 +103,7 @@ func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool
 	}
 }
 
-// replayed judges the replay of a grant of which permits were given back.
+// replayed judges the replay of a grant after some of its permits were returned.
 func (o *Oracle) replayed(before, points []point, kept keeping) {
 	before, granted := first(before, pacing.MaxPermits), 0
 	for _, p := range points {
@@ -118,7 +119,7 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// first returns the first permits of the points.
+// first returns points with only the first permits.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {
 		if p.permits = min(p.permits, permits); p.permits == 0 {
@@ -130,8 +131,8 @@ func first(points []point, permits int) (some []point) {
 	return some
 }
 
-// GiveUp removes the permits that the sender of a request gives back: all but the first used ones. A sender gives
-// them up before the store takes them back.
+// GiveUp removes from the oracle the permits that the sender of a request returns: all permits except the first used
+// ones. A sender calls GiveUp before it asks the store to remove the permits.
 func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,7 +155,7 @@ func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 	}
 }
 
-// Return records that the store took back permits of a request.
+// Return records that the store has removed returned permits of a request.
 func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -178,7 +179,7 @@ func (o *Oracle) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// points returns the slots of the grant, and reports a fault when they do not fit the ask.
+// points returns the slots of the grant, and reports a fault if they do not fit the ask.
 func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	total, latest := 0, grant.At
 	for _, run := range grant.Runs {
@@ -196,7 +197,7 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 			}
 			latest = max(latest, at)
 			total, left = total+n, left-n
-			if last := len(points) - 1; last >= 0 && points[last].at == at { // the slot goes on in the next run
+			if last := len(points) - 1; last >= 0 && points[last].at == at { // the next run continues the slot
 				points[last].permits += n
 				continue
 			}
@@ -212,19 +213,19 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	return points
 }
 
-// Forget removes the pacer's logs from the oracle.
+// Forget removes the logs of the pacer from the oracle.
 func (o *Oracle) Forget(pacer string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	forgetPacer(o.logs, pacer)
 }
 
-// forgetPacer removes the pacer's logs, whose names come from nameOf.
+// forgetPacer removes the pacer's logs from a map with the log names of nameOf as keys.
 func forgetPacer[L any](logs map[string]L, pacer string) {
 	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
-// Granted returns how many permits of the target were granted.
+// Granted returns how many granted permits of the target the oracle has recorded.
 func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -234,8 +235,8 @@ func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	return permits
 }
 
-// Faults returns all faults: windows that exceed their limit, requests with two different grants, and slots
-// outside the ask.
+// Faults returns all faults: windows with more permits than their limit, requests with two different grants, and slots
+// that do not fit the ask.
 func (o *Oracle) Faults() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -251,7 +252,7 @@ func (o *Oracle) Faults() []string {
 	return faults
 }
 
-// inOrder sorts points by slot. Points with the same slot keep their order.
+// inOrder sorts the points by slot. Points with equal slots keep their order.
 func inOrder(points []point) {
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
@@ -271,9 +272,9 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 	return limits
 }
 
-// exceeded returns a description of the fullest window that exceeds the limit, or "". The points must be in
-// order. The limit must have applied to the point of the window that was granted last, by the store's time and by
-// the order of Add.
+// exceeded returns a description of the fullest window that exceeds the limit, or "" if no window does. The points must
+// be sorted by slot. The limit must have applied to the window's last grant, both by the store's time and by the order
+// of Add.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -291,7 +292,8 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 	return fault
 }
 
-// lastHas reports whether the limit applied to the point that was granted last.
+// lastHas reports whether the limit applied to the last granted point, both by the store's time and by the order of
+// Add.
 func lastHas(points []point, limit pacing.Limit) bool {
 	last := slices.MaxFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.order, b.order))
@@ -300,9 +302,9 @@ func lastHas(points []point, limit pacing.Limit) bool {
 	return slices.Contains(last.limits, limit) && slices.Contains(added.limits, limit)
 }
 
-// Share returns how fast permits were granted, as a share of the fastest speed under the target's strictest limit.
-// The share is the least time for the permits of whole windows, divided by the time that these permits took.
-// windows is the number of these windows.
+// Share returns how fast the target's permits were granted, as a share of the speed that its strictest limit allows.
+// The share is the shortest time in which the limit allows the permits of all full windows, divided by the time that
+// they took. The result windows is the number of full windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -322,7 +324,7 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// holder returns the slot of the permit with the given number, from 0.
+// holder returns the slot of the permit with the given number; the first permit has number 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0
 	for ; permit >= points[i].permits; i++ {

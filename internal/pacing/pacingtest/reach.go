@@ -10,21 +10,21 @@ import (
 	"capper/internal/pacing"
 )
 
-// The times of a simulation of waits: the callers with the shorter wait call from reachFrom to reachTo.
+// These constants are the times of a simulation of waits: callers with the shorter wait call from reachFrom to reachTo.
 const (
 	reachFrom, reachTo = 2 * time.Second, 20 * time.Second
 	reachEnd           = 36 * time.Second
-	reachLongest       = 6 * time.Second // how far ahead the pacers give out slots
+	reachLongest       = 6 * time.Second // how far in the future the pacers grant slots
 )
 
-// RunWaits checks that callers with a long wait do not starve those with a shorter one: after the slots that were given
-// out before, each group gets its part, and the pacer gives out its rate. RunWaits takes each case whose number is a
-// multiple of step.
+// RunWaits checks that callers with a long wait do not starve callers with a shorter wait. After the earlier grants,
+// each group gets at least 40 % of its half of the rate, and both groups get at least 95 % of the rate. RunWaits runs
+// each case whose number is a multiple of step.
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
 		shorter  time.Duration
-		instance int // of the callers with the shorter wait
+		instance int // the instance of the callers with the shorter wait
 	}{
 		{shared(100), time.Second, 1},
 		{windowed(100, time.Second), 1500 * time.Millisecond, 0},
@@ -47,7 +47,7 @@ func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// greedily returns a group of such callers that take all that they can get.
+// greedily returns a group of callers that take all permits that they can get, with the pacers, wait and times of like.
 func greedily(like sharer) (group []sharer) {
 	for _, size := range [][2]int{{8, 1}, {2, 50}, {1, 1000}} {
 		like.workers, like.permits = size[0], size[1]
@@ -56,7 +56,7 @@ func greedily(like sharer) (group []sharer) {
 	return group
 }
 
-// waitsHold runs two groups, of which the second has the shorter wait.
+// waitsHold runs two groups of callers; the second group has the shorter wait.
 func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	s.Helper()
 	s.run(open, reachEnd)
@@ -79,7 +79,7 @@ func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	}
 }
 
-// farthest returns the longest wait for a slot of the calls of the given time.
+// farthest returns the longest wait for a slot among the calls between from and to.
 func (s *sharing) farthest(from, to time.Duration) (longest time.Duration) {
 	for _, g := range s.grants {
 		if g.asked >= s.start.Add(from) && g.asked < s.start.Add(to) {
@@ -89,7 +89,7 @@ func (s *sharing) farthest(from, to time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// reachKept checks that a call with a long wait reserves no slot beyond a shorter wait of others.
+// reachKept checks that a call with a long wait gets no slot later than the shorter wait of other callers.
 func reachKept(f *fixture) {
 	slow := pacing.Pacer{Name: Name(), Rate: pacing.Rate{Permits: 1, Per: time.Second}, MaxWait: time.Hour}
 	here, there, _ := f.sharing(slow)

@@ -23,7 +23,7 @@ func sameRequest(f *fixture) {
 	require.Equal(f, []int{6}, f.take(ask(0, 0, one)).States[0].Used, "taken once")
 	require.Equal(f, 4, f.take(requested(ask(9, time.Minute, one), Request())).Granted)
 
-	// A changed limit does not change permits that were already granted.
+	// A changed limit does not change permits that were granted before.
 	one.Limits = []pacing.Limit{{Max: 3, Window: 2 * time.Hour}}
 	require.Equal(f, 6, f.take(requested(ask(8, 5*time.Second, one, two), request)).Granted)
 
@@ -49,7 +49,8 @@ func reusedRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(3, 0, one), request)).Replayed)
 }
 
-// emptyRequest checks that a refused request can be repeated successfully when permits are available.
+// emptyRequest checks that a request that got no permits can be repeated, and then gets permits that have become
+// available.
 func emptyRequest(f *fixture) {
 	one, request := target(pacing.Limit{Max: 1, Window: time.Hour}), Request()
 	f.take(ask(1, 0, one))
@@ -60,8 +61,8 @@ func emptyRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 }
 
-// continuedRequest checks requests of several steps. A step that continues a request is remembered even
-// without a grant, and Content distinguishes requests.
+// continuedRequest checks requests of several steps, and that requests with different Content are different. The store
+// remembers a step that continues a request even if the step got no permits.
 func continuedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1, Window: time.Hour}), target(spaced(time.Millisecond))
 	next := requested(ask(1, 0, one, two), Request())
@@ -82,8 +83,8 @@ func continuedRequest(f *fixture) {
 	require.ErrorAs(f, err, new(*pacing.ReuseError))
 }
 
-// endedRequest checks that an ask that ends a request takes nothing, and that later asks for this request take nothing
-// either. A request that was granted permits keeps them.
+// endedRequest checks that an ask with Ends takes no permits, and that later asks for its request take none either. A
+// request that already has permits keeps them.
 func endedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 3, Window: time.Hour}), target(spaced(time.Millisecond))
 	for _, targets := range [][]pacing.Target{{one}, {one, two}} {
@@ -152,8 +153,8 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders takes permits of two targets in opposite orders, which would deadlock a store that locks
-// carelessly.
+// concurrentOrders takes permits of targets in opposite orders, so that a store that locks logs in the order of an ask
+// would deadlock.
 func concurrentOrders(f *fixture) {
 	const most = 400
 	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),

@@ -14,11 +14,11 @@ import (
 	"capper/internal/pacing"
 )
 
-// compareReturn returns how the result of giving back permits differs from the model's prediction, or "".
+// compareReturn returns how the result of a return differs from the model's prediction, or "" if they are equal.
 func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) string {
 	m.latest = max(m.latest, got.At)
 	held, known := m.requests[ask.Request]
-	if known && !got.Known && held.until <= m.latest { // and known again when the store's clock goes back
+	if known && !got.Known && held.until <= m.latest { // remembered again if the store's clock goes back
 		known = false
 	}
 	if known != got.Known || !known && (got.Permits != 0 || got.Kept != 0) {
@@ -46,8 +46,8 @@ func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) s
 	return ""
 }
 
-// removed removes the slots from the target's log when the log has them, and returns how the number of slots that the
-// store removed differs, or "".
+// removed removes the slots from the target's log if the log has them. It returns how the store's number of removed
+// slots differs from the model's, or "" if the difference is allowed.
 func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Time, got int) string {
 	log := m.logs[nameOf(target)]
 	switch {
@@ -73,14 +73,14 @@ func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Tim
 	switch {
 	case n == got && (n < len(back) || slices.Equal(log.slots, want)):
 		return ""
-	case log.loose || n < len(back) || 0 < got && got < len(back): // other runs may have other slots in common
+	case log.loose || n < len(back) || 0 < got && got < len(back): // the store's runs may match other slots
 		log.loose = true
 		return ""
 	}
 	return fmt.Sprintf("%d slots of %s removed, not %d of %d", got, nameOf(target), n, len(back))
 }
 
-// strandsOf returns the runs of a log that has lost none.
+// strandsOf returns the runs of a log from which no permit was returned.
 func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
 	for i, r := range log.Runs {
 		end := log.Total
@@ -92,7 +92,7 @@ func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
 	return strands
 }
 
-// everySlot returns all slots of a log in order.
+// everySlot returns all slots of a log in ascending order.
 func everySlot(log *pacing.Log) (slots []pacing.Time) {
 	for _, s := range append(strandsOf(log), log.Ahead...) {
 		for k := range s.Permits {
@@ -103,7 +103,7 @@ func everySlot(log *pacing.Log) (slots []pacing.Time) {
 	return slots
 }
 
-// giveBack gives back permits and checks that the result equals the model's prediction.
+// giveBack returns permits and checks that the result equals the model's prediction.
 func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	f.Helper()
 	f.oracle.GiveUp(ask, used)
@@ -115,7 +115,8 @@ func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	return back
 }
 
-// givenBack checks that permits of a request go back to all targets, once, and only those that are ahead.
+// givenBack checks that all targets of a request lose its returned permits, only once, and only permits with future
+// slots.
 func givenBack(f *fixture) {
 	long, even := target(pacing.Limit{Max: 100, Window: day}), target(spaced(time.Minute))
 	request := requested(ask(60, time.Hour, long, even), Request())
@@ -137,7 +138,7 @@ func givenBack(f *fixture) {
 	require.ErrorAs(f, err, new(*pacing.ReuseError))
 }
 
-// returnedRoom checks that later permits get the room of slots that went back, before the slots of others.
+// returnedRoom checks that later permits get the freed slots of returned permits, before later slots.
 func returnedRoom(f *fixture) {
 	even := target(spaced(10 * time.Second))
 	requests := [3]*pacing.Ask{}
@@ -170,7 +171,8 @@ func returnedRoom(f *fixture) {
 	require.Equal(f, 90, f.take(ask(100, 150*time.Second, burst)).Granted)
 }
 
-// returnedAndForgotten checks that slots of a forgotten log are not taken from the log that comes after it.
+// returnedAndForgotten checks that a return removes no slots from a pacer's new log when the pacer was forgotten after
+// the request.
 func returnedAndForgotten(f *fixture) {
 	one, other := target(spaced(time.Minute)), target(spaced(time.Minute))
 	request := requested(ask(5, time.Hour, one, other), Request())
@@ -184,7 +186,7 @@ func returnedAndForgotten(f *fixture) {
 	require.Equal(f, 4, f.take(ask(4, 270*time.Second, other)).Granted)
 }
 
-// returnedConcurrently checks calls that take, repeat and give back the same requests at the same time.
+// returnedConcurrently checks calls that take, repeat and return the same requests concurrently.
 func returnedConcurrently(f *fixture) {
 	const most, callers, rounds = 300, 6, 15
 	one, even := target(pacing.Limit{Max: most, Window: day}), target(spaced(100*time.Millisecond),
@@ -194,7 +196,7 @@ func returnedConcurrently(f *fixture) {
 		requests[i] = requested(ask(1+i, time.Hour, one, even), Request())
 	}
 	var calls sync.WaitGroup
-	var stayed atomic.Int64 // permits that went back and that the log could not lose
+	var stayed atomic.Int64 // returned permits that the log could not remove
 	start, errs := make(chan struct{}), make([]error, callers)
 	for call := range callers {
 		calls.Go(func() {
@@ -221,8 +223,8 @@ func returnedConcurrently(f *fixture) {
 	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and gives back all but the used ones. It adds to stayed the permits that
-// the log of the first target could not lose.
+// takeAndReturn takes the permits of a request and returns all except the first used ones. takeAndReturn adds to stayed
+// the number of returned permits that the log of the first target could not remove.
 func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {
@@ -240,7 +242,7 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64)
 	return err
 }
 
-// returnedParts checks that a call of several steps gives back the permits of all of them.
+// returnedParts checks that the return of a call with several steps returns the permits of all steps.
 func returnedParts(f *fixture) {
 	irregular := seeded(f, 40)
 	pacers := pacing.New(f.store, &pacing.Policy{Pacers: []pacing.Pacer{

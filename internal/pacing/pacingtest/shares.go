@@ -14,22 +14,23 @@ import (
 	"capper/internal/testkit"
 )
 
-// OpenOnClock opens the store under test, with a clock of the test.
+// OpenOnClock opens the store under test with a clock of the test.
 type OpenOnClock func(t *testing.T, clock func() time.Time) pacing.Store
 
-// sharer is a group of workers. Each worker calls for permits, waits for their slots and calls again.
+// sharer is a group of workers. Each worker calls for permits, waits for all or half of the time until their slots, and
+// calls again.
 type sharer struct {
 	share    string
 	pacers   []string
 	workers  int
 	permits  int
 	wait     time.Duration
-	every    time.Duration // the time between two calls of a worker; 0: when half of the wait for the permits is over
-	from, to time.Duration // when the workers call; to 0: until the end
+	every    time.Duration // mean time between two calls of a worker; 0: the worker waits for its slots
+	from, to time.Duration // when the workers call; to 0: until the simulation ends
 	instance int
 }
 
-// sharing is a simulation of callers of pacers with shares, on one store.
+// sharing simulates callers of pacers with shares on one store.
 type sharing struct {
 	*testing.T
 	pacers  []pacing.Pacer
@@ -44,13 +45,13 @@ type sharing struct {
 	calls     turns
 }
 
-// gift is a permit of a caller.
+// gift is one permit of a caller: when the caller asked for it, and its slot.
 type gift struct {
 	caller    int
 	asked, at pacing.Time
 }
 
-// turn is the next call of a worker.
+// turn says when a worker makes its next call.
 type turn struct {
 	at     pacing.Time
 	order  uint64
@@ -94,7 +95,7 @@ func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	}
 }
 
-// call makes the worker's call and notes its next one.
+// call makes the worker's call and schedules its next call.
 func (s *sharing) call(w turn) {
 	c := &s.callers[w.caller]
 	if c.to > 0 && w.at >= s.start.Add(c.to) {
@@ -125,7 +126,7 @@ func (s *sharing) call(w turn) {
 	heap.Push(&s.calls, turn{again, s.rng.Uint64(), w.caller})
 }
 
-// perSecond returns how many permits of the caller, or of all callers for -1, have a slot in the given time, a second.
+// perSecond returns how many permits a second of a caller have a slot between from and to; caller -1 means all callers.
 func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	n := 0
 	for _, g := range s.grants {
@@ -136,7 +137,7 @@ func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	return float64(n) / (to - from).Seconds()
 }
 
-// judge checks that no window of a limit holds more than its permits.
+// judge checks that no window of a limit has more permits than the limit allows.
 func (s *sharing) judge() {
 	s.Helper()
 	for _, p := range s.pacers {
@@ -155,25 +156,26 @@ func (s *sharing) judge() {
 	}
 }
 
-// shared returns a pacer with a rate a second and shares of it.
+// shared returns a pacer with the given rate a second and the shares.
 func shared(permits int, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Rate: pacing.Rate{Permits: permits, Per: time.Second}, Shares: shares,
 		MaxWait: pacing.MaxWait}
 }
 
-// windowed returns a pacer with a limit and shares of it.
+// windowed returns a pacer with one limit and the shares.
 func windowed(most int, window time.Duration, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Limits: []pacing.Limit{{Max: most, Window: window}}, Shares: shares,
 		MaxWait: pacing.MaxWait}
 }
 
-// The times of a simulation of shares: the callers of shares call from sharesFrom to sharesTo.
+// These constants are the times of a simulation of shares: callers of shares call from sharesFrom to sharesTo.
 const (
 	sharesFrom, sharesTo = 3 * time.Second, 10 * time.Second
 	sharesEnd            = 19 * time.Second
 )
 
-// settle returns the time after which a share has its part: a second, or longer for long windows and slow rates.
+// settle returns the time after which a share gets its part of the pacer: a second, or longer for long windows and slow
+// rates.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {
@@ -191,7 +193,7 @@ func perSecondOf(p *pacing.Pacer) float64 {
 	return least
 }
 
-// others returns callers that take all that they can get, some of them far ahead.
+// others returns callers without a share that take all permits that they can get, some of them with a long wait.
 func others(pacer string, wait time.Duration, instance int) []sharer {
 	return []sharer{
 		{pacers: []string{pacer}, workers: 32, permits: 1, wait: wait, instance: instance},
@@ -200,9 +202,9 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 	}
 }
 
-// RunShares checks the promises of shares on the store: whatever others ask, a share that is asked for gets its part
-// after a second, the others get the rest, and they get all while nobody asks for the share. RunShares takes each
-// pacer whose number is a multiple of step.
+// RunShares checks what shares promise, whatever the callers without a share ask. While a share is in demand, it gets
+// its part of the pacer after a second, and the other callers get the rest of the pacer. While no share is in demand,
+// the other callers get the whole pacer. RunShares runs each pacer whose number is a multiple of step.
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -220,7 +222,7 @@ func RunShares(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// sharesHold checks the promises for one pacer, with others that wait so long.
+// sharesHold checks what the shares of one pacer promise, beside other callers with the given wait.
 func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Duration, instance int) {
 	t.Helper()
 	s := &sharing{T: t, pacers: []pacing.Pacer{p}}
@@ -241,7 +243,7 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	t.Logf("%v %v, shares %v, others wait %v: all %.3f, others %.1f/s", p.Rate, p.Limits, p.Shares, wait, all/rate,
 		rest)
 	require.GreaterOrEqual(t, all, 0.95*rate)
-	slack := 2 / (sharesTo - from).Seconds() // of the first and the last permit
+	slack := 2 / (sharesTo - from).Seconds() // for the first and the last permit
 	for i, share := range p.Shares {
 		got := s.perSecond(i, from, sharesTo)
 		t.Logf("  share %s: %.1f of %.1f", share.Name, got, rate*float64(share.Percent)/100)
@@ -253,7 +255,8 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	}
 }
 
-// sharing returns two instances with the policy, on a clock that stands.
+// sharing returns two instances with a policy of the pacers, and their clock, which moves only when the test advances
+// it.
 func (f *fixture) sharing(pacers ...pacing.Pacer) (one, two *pacing.Pacers, clock *testkit.Clock) {
 	clock = testkit.NewClock()
 	for _, p := range []**pacing.Pacers{&one, &two} {
@@ -272,7 +275,7 @@ func (f *fixture) takeOf(p *pacing.Pacers, call pacing.Call) *pacing.Answer {
 	return answer
 }
 
-// sharesKept checks what a share keeps, with windows and intervals of which no end passes during the test.
+// sharesKept checks which permits a share reserves, with windows and intervals that do not end during the test.
 func sharesKept(f *fixture) {
 	otp := []pacing.Share{{Name: "otp", Percent: 20}}
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}, Shares: otp}
@@ -309,8 +312,8 @@ func sharesKept(f *fixture) {
 		"the parts are forgotten, too")
 }
 
-// sharesRepeated checks that a call of a share, which the store gives permits in several steps, is repeated without
-// taking anything.
+// sharesRepeated checks that a repeated call of a share takes no further permits when the store granted the call in
+// several steps.
 func sharesRepeated(f *fixture) {
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
@@ -341,10 +344,10 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
-// late is a store that keeps asks back, with an error for their callers, when a step of a call was answered.
+// late is a store that answers the first step of a call, keeps the ask of the next step, and returns an error for it.
 type late struct {
 	pacing.Store
-	answered int // asks that take permits
+	answered int // number of asks with a request id
 	kept     *pacing.Ask
 }
 
@@ -358,7 +361,7 @@ func (l *late) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, 
 	return l.Store.TakePermits(ctx, ask)
 }
 
-// lateStep checks that a repeated call gets the same slots when a step of its first attempt comes later.
+// lateStep checks that a repeated call gets the same slots when a step of the first call arrives at the store later.
 func lateStep(f *fixture) {
 	pacer := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
@@ -385,7 +388,7 @@ func lateStep(f *fixture) {
 		Share: "otp", Client: "c", RequestID: "s"}).Granted, "of the rest")
 }
 
-// sharesReturned checks that permits of the rest and of a share are given back.
+// sharesReturned checks the return of permits of a share and of the rest of a pacer.
 func sharesReturned(f *fixture) {
 	for _, share := range []string{"", "otp"} {
 		slow := pacing.Pacer{Name: Name(), Rate: pacing.Rate{Permits: 6, Per: time.Hour}, MaxWait: pacing.MaxWait,
