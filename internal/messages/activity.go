@@ -6,32 +6,32 @@ import (
 	"capper/internal/capping"
 )
 
-// activityNamespace is the namespace of the counts of all messages together. No key has this namespace, because a name
-// contains no blank.
+// activityNamespace is the namespace of the messages that stand for the activity of an hour. No API key has this
+// namespace, because a name contains no blank.
 const activityNamespace = "all messages"
 
-// activityHour is the layout of an hour's name.
+// activityHour is the time layout of the message ID of an hour's activity.
 const activityHour = "2006-01-02T15"
 
-// ActivityStep is the length of the parts of an hour: the activity counts each part under its own name.
+// ActivityStep is the length of one part of an hour. The activity of the hour has separate counts for each part.
 const ActivityStep = 5 * time.Minute
 
 // ActivityKeep is how long a store keeps the activity of an hour.
 const ActivityKeep = MaxKeep
 
-// Activity returns the message under which a store counts the answers to all calls of an hour, of all instances. Its
-// answers have the parts of the hour in place of segments; there Allowed leaves out replayed users.
+// Activity returns the message under which a store counts the decisions of all calls of an hour, at all instances. The
+// Segments of its Answers are the parts of the hour. In these parts, Allowed does not include replayed users.
 func Activity(at time.Time) capping.Message {
 	return capping.Message{Namespace: activityNamespace, ID: at.UTC().Format(activityHour)}
 }
 
-// IsActivity reports whether the message stands for all calls of an hour. Lists of messages leave it out.
+// IsActivity reports whether the message stands for the activity of an hour. Lists of messages do not contain activity.
 func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
 
-// ActivityPart returns the name of the part of the hour.
+// ActivityPart returns the name of the part of an hour that contains the instant: the minute at which the part begins.
 func ActivityPart(at time.Time) string { return at.UTC().Truncate(ActivityStep).Format("04") }
 
-// AddActivity adds a call's answers at the given instant to the activity of its hour.
+// AddActivity adds the decisions of a call at the given instant to the activity of its hour.
 func (a *Answers) AddActivity(call *Answers, at time.Time) {
 	a.called(call.Calls, call.First)
 	a.Last = max(a.Last, call.Last)

@@ -15,8 +15,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Counter collects the counts of answered calls in memory and adds them to a store once a second. A Counter
-// is safe for concurrent use.
+// Counter collects the decision counts of answered calls in memory, and adds the counts to a store once a second. A
+// Counter is safe for concurrent use.
 type Counter struct {
 	store  Store
 	logger *slog.Logger
@@ -25,18 +25,18 @@ type Counter struct {
 	flushing chan struct{} // holds one token, which the flushing goroutine takes
 	mu       sync.Mutex
 	gathered map[Key]*Answers
-	dropped  int64 // users whose answers were dropped since the last flush, because the counter was full
+	dropped  int64 // users whose decisions were not counted since the last flush, because the counter was full
 	failing  bool  // the last flush failed
 }
 
-// The largest numbers of keys whose answers are collected between two flushes. Calls with few users have a
-// smaller limit, because a store counts few of them.
+// mostKeys and smallKeys are the largest numbers of keys whose counts a Counter collects between two flushes. The limit
+// smallKeys applies to calls with few users, because a store counts only few of their messages.
 const (
 	mostKeys  = 20_000
 	smallKeys = 4_000
 )
 
-// The interval between two flushes, and the timeout of a flush.
+// flushEvery is the interval between two flushes, and flushWithin is the timeout of one flush.
 const (
 	flushEvery  = time.Second
 	flushWithin = 5 * time.Second
@@ -63,9 +63,9 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the answers of a call with the given number of asked users. The function told adds the call's
-// answers to the collected ones, so that most calls need no memory of their own. The function blocks other
-// calls of Add, and is not called when the counter is full.
+// Add counts the decisions of a call with the given number of asked users. The function told adds the decisions of the
+// call to the collected counts, so that most calls need no memory for counts. While told runs, it blocks other calls of
+// Add. Add does not call told when the counter is full.
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	told(to)
 }
 
-// Run flushes once a second until ctx ends, and then flushes once more.
+// Run flushes the counts once a second until ctx ends, and then flushes the counts once more.
 func (c *Counter) Run(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -97,7 +97,7 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// flushWithin flushes with a timeout. flushWithin logs when flushes begin to fail and when they succeed
+// flushWithin flushes the counts with a timeout. flushWithin logs when flushes begin to fail, and when they succeed
 // again.
 func (c *Counter) flushWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
@@ -115,7 +115,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds the collected answers to the store. Answers that could not be added are collected again.
+// Flush adds the collected counts to the store. If the store could not add some counts, the counter keeps these counts
+// for the next flush.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:
@@ -153,8 +154,8 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// putBack collects the deltas again after a failed flush. putBack copies the deltas, because the store may
-// still read them.
+// putBack adds the deltas of a failed flush to the collected counts. putBack copies the deltas, because the store may
+// still read the original deltas.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
 		again := &deltas[i].Answers
@@ -162,7 +163,7 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// ListMessages flushes this instance's answers and then lists the store's messages without the activity; see Store.
+// ListMessages flushes the counts of this instance and then lists the store's messages, without activity; see Store.
 func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return Page{}, err
@@ -172,8 +173,7 @@ func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	return c.store.ListMessages(ctx, q)
 }
 
-// MessageCounts flushes this instance's answers and then returns the store's counts of the message; see
-// Store.
+// MessageCounts flushes the counts of this instance and then returns the store's counts of the message; see Store.
 func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, err
@@ -186,12 +186,12 @@ func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title s
 	return c.store.SetTitle(ctx, message, title)
 }
 
-// titlesAtOnce is the maximum number of titles that are read at the same time.
+// titlesAtOnce is the maximum number of titles that Titles reads at the same time.
 const titlesAtOnce = 64
 
-// Titles returns the titles of those messages that have one, even of messages that are not counted. Titles reads them
-// at the same time, so that a store of several servers combines the reads into a few round trips. After an error,
-// Titles reads no further ones and returns those that it has.
+// Titles returns the titles of the messages that have a title, even of messages that the store does not count. Titles
+// reads the titles concurrently, so that a store on several servers combines the reads into a few round trips. After an
+// error, Titles starts no further reads, and returns the error with the titles that it has read.
 func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
 	var mu sync.Mutex
 	var failed error

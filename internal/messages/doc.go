@@ -1,22 +1,21 @@
-// Package messages counts for each message how many users were asked for, allowed, released and denied, by
-// channel, limit and segment.
+// Package messages counts for each message how many users were asked for, allowed, released and denied, by channel,
+// limit and segment.
 //
-// The counts of sends are exact. A store counts a send in the atomic step that records or removes the send,
-// so that a retry after a lost reply counts nothing twice.
+// The counts of sends are exact. A store counts a send in the same atomic step that records or removes the send. A
+// retry after a lost reply is therefore not counted twice.
 //
-// The counts of answers are approximate. Each instance counts the answers that it returned and writes the
-// counts once a second, so that counting does not slow a call down. A user who is denied three times counts
-// as three answers. An instance that is killed loses the answers of its last second.
+// The counts of decisions are approximate. Each instance counts the decisions that it returned, and writes these counts
+// once a second, so that counting does not delay calls. A user who is denied three times counts as three decisions. An
+// instance that is killed loses the decision counts of its last second.
 //
-// Activity is the sum of the answers to all calls of an hour, in parts of five minutes. A store keeps it as a message
-// in a namespace of its own, so that all instances share it and a restart loses nothing.
+// Activity is the sum of the decisions of all calls of an hour, in parts of five minutes. A store keeps activity as a
+// message in a separate namespace, so that all instances share the activity and a restart loses nothing.
 //
-// Counts are kept after the last call as long as the logs: at least a day and at most MaxKeep. Every message
-// that the store remembers is counted (see capping.MessageMemory). A message of which all users were withheld
-// reaches no filter call of the store; its answers begin the counts (see Delta.Begins). A send
-// that was recorded before the store
-// remembered its message is not counted, and its release is not counted either. Erasing a user changes no
-// count, because the sends were made.
+// A store keeps counts after the last call as long as it keeps logs, but at least a day and at most MaxKeep. The store
+// counts every message that it remembers (see capping.MessageMemory). If suppression, the holdout or quiet hours deny
+// all users of a call, the store gets no filter call. The decisions of the call then begin the counts of the message
+// (see Delta.Begins). If the store did not remember the message of a send when it recorded the send, it counts neither
+// the send nor its release. The erasure of a user changes no count, because the user's sends were made.
 //
-// A title is the name that people read for a message. A store keeps it beside the counts and as long as they are kept.
+// A title is the name of a message for people. A store keeps the title as long as the counts of the message.
 package messages

@@ -7,55 +7,55 @@ import (
 	"capper/internal/capping"
 )
 
-// The bounds of the time for which counts are kept after the last call. Between these bounds counts are kept
-// as long as the logs.
+// MinKeep and MaxKeep bound the time for which a store keeps counts after the last call. Between these bounds, a store
+// keeps counts as long as logs.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor returns how long counts are kept after the last call, for a store that keeps logs for the given
-// retention.
+// KeepFor returns how long a store keeps counts after the last call, if it keeps logs for the given retention.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
-// Key identifies what is counted together: one message on one channel.
+// Key identifies the sends and decisions that are counted together: one message on one channel.
 type Key struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
 }
 
-// Counts holds the numbers of sends and answers of one message on one channel.
+// Counts holds the numbers of sends and decisions of one message on one channel.
 type Counts struct {
 	Key
-	Title string // of the message, on every channel; "": none
+	Title string // title of the message, the same on every channel; "": no title
 	Sends
 	Answers
 }
 
-// Sends holds the numbers of log entries of a message. The numbers are exact unless AtLeast is true.
+// Sends holds the numbers of recorded and released sends of a message. The numbers are exact unless AtLeast is true.
 type Sends struct {
-	Recorded int64 // recorded sends, each once
+	Recorded int64 // recorded sends; a repeated call does not count a send again
 	Released int64 // recorded sends that were released later
 	// AtLeast says that both numbers are lower bounds, because the store could not count every send.
 	AtLeast bool
 }
 
-// Answers holds the numbers of decisions that callers received. The maps may be nil.
+// Answers holds the numbers of calls and of the decisions that callers received. The maps may be nil.
 type Answers struct {
 	Calls       int64
-	Asked       int64 // users in all calls; a user counts once per call
+	Asked       int64 // users in all calls; a user counts once in each call
 	Allowed     int64 // allowed users, including replayed ones
 	Replayed    int64
 	Unavailable int64
 	Denied      map[string]int64 // denied users by limit, or by "suppressed", "holdout" and "quiet"
-	Suppressed  map[string]int64 // users denied by suppression, by set
-	Shadow      map[string]int64 // allowed users whom a shadow limit would have denied, by limit
+	Suppressed  map[string]int64 // users denied by suppression, by suppression set
+	Shadow      map[string]int64 // allowed users whom a limit in shadow mode would have denied, by limit
 	Segments    map[string]SegmentAnswers
-	First, Last capping.Instant // the first and the last call
+	First, Last capping.Instant // times of the first and the last call
 	Configs     []string        // configuration versions in the order of first use
 }
 
-// AllWithheld reports whether suppression, the holdout or quiet hours denied every user, so that no log was judged.
+// AllWithheld reports whether suppression, the holdout or quiet hours denied every user of the calls, so that the store
+// judged no log.
 func (a *Answers) AllWithheld() bool {
 	var withheld int64
 	for _, by := range []capping.Reason{capping.BySuppression, capping.ByHoldout, capping.ByQuiet} {
@@ -64,9 +64,9 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether the answers begin the counts of a message that is not counted yet: activity, those of a bulk
-// call, and those about users who were all withheld. No filter call reaches the store for such users, so that the
-// memory decides here whether the store counts the message.
+// Begins reports whether the delta begins the counts of a message that the store does not count yet. A delta begins
+// counts if it is activity, has at least capping.BulkUsers asked users, or if all its users were withheld. If all users
+// were withheld, the store gets no filter call, so Begins asks the memory whether the store counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
@@ -74,39 +74,38 @@ func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 // SegmentAnswers holds the numbers of decisions for users of one segment.
 type SegmentAnswers struct{ Asked, Allowed, Denied int64 }
 
-// Delta holds answers to add to the counts of a key.
+// Delta holds decision counts to add to the counts of a key.
 type Delta struct {
 	Key
 	Answers
 }
 
-// Store keeps the counts of messages. capping.As finds a Store in a capping.Store. A Store is safe for concurrent
-// use, and every method returns within the deadline of ctx.
+// Store keeps the counts of messages. capping.As finds a Store in a capping.Store. A Store is safe for concurrent use,
+// and every method returns within the deadline of ctx.
 //
-// The store counts a message from the first call whose message it remembers (capping.MessageMemory), even when the call
-// denied every user. A merge with capping.Merge.Counted starts the counts too. A merge counts as a call without
-// answers, which changes Last, to the hour, but not First.
+// The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
+// the call denied every user. A merge with capping.Merge.Counted also begins the counts of its messages. A merge adds
+// no calls and no decisions to Answers. It changes Last, with the precision of an hour, but not First.
 type Store interface {
-	// AddAnswers adds the answers of instances to the counts. Of a message that is not counted yet, AddAnswers
-	// drops a delta that does not begin the counts, see Delta.Begins. After an error some or all deltas may be
-	// missing. A
-	// *NotAddedError lists the deltas to add again.
+	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
+	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an
+	// error, the store may have added none or only some of the deltas. A *NotAddedError lists the deltas to add again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
-	// ListMessages returns a page of the messages that the query selects, in its order. A message that is called
-	// between two pages moves, so that it may be on both or on none.
+	// ListMessages returns a page of the messages that the query selects, in the order of the query. If a message is
+	// called between the requests of two pages, its position changes, and it may be on both pages or on neither.
 	ListMessages(ctx context.Context, q Query) (Page, error)
-	// MessageCounts returns the counts of the message, one for each channel, in the order of channel numbers. No
-	// counts are not an error.
+	// MessageCounts returns the counts of the message, one for each channel, in the order of channel numbers. A message
+	// without counts is not an error.
 	MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error)
-	// SetTitle replaces the title of the message, which is durable afterwards; "" removes it. A message may have a
-	// title before its first call. The title is kept as long as the counts, and for the same time when no call
-	// follows. A title of a message that the store would not count is ErrNotRemembered.
+	// SetTitle replaces the title of the message durably; the title "" removes it. A message may have a title before
+	// its first call. The store keeps the title as long as the counts, and for the same time if no call follows. If the
+	// store would not count the message, SetTitle returns ErrNotRemembered.
 	SetTitle(ctx context.Context, message capping.Message, title string) error
-	// Title returns the title of the message, even if the message is not counted; "": none.
+	// Title returns the title of the message, even if the store does not count the message; "" means no title.
 	Title(ctx context.Context, message capping.Message) (string, error)
 }
 
-// NotAddedError lists the deltas that may be missing in the store. All other deltas were added.
+// NotAddedError lists the deltas that the store may not have added. The store has added all other deltas.
 type NotAddedError struct {
 	Deltas []Delta
 	Err    error

@@ -10,43 +10,43 @@ import (
 
 // Query selects the messages of a list. The zero value with a Max selects the messages with the latest calls.
 type Query struct {
-	Since   capping.Instant // the last call was then or later
-	Until   capping.Instant // the last call was earlier than then; 0: open
+	Since   capping.Instant // the last call of the message was at this instant or later
+	Until   capping.Instant // the last call of the message was before this instant; 0: no bound
 	Match   func(Key) bool  // nil: every message
-	Part    string          // the id or the title contains this, in letters of any case; "": every message
-	AtLeast int64           // Answers.Asked is this number or more
+	Part    string          // the id or the title contains this text, in upper or lower case; "": every message
+	AtLeast int64           // Answers.Asked of the message is this number or more
 	Order   Order
-	After   *Position // only messages behind this one; nil: from the first one on
-	Max     int       // the most messages of a page
+	After   *Position // only messages after this position; nil: from the first message on
+	Max     int       // the largest number of messages on a page
 }
 
-// Order is the order of a list.
+// Order is the order of messages in a list.
 type Order uint8
 
-// The orders of lists are part of the cursors that callers hold.
+// The numbers of these orders must not change, because they are part of the cursors that callers hold.
 const (
-	ByLast  Order = iota // the latest call first
-	ByAsked              // the most users in all calls first
+	ByLast  Order = iota // the message with the latest call first
+	ByAsked              // the message with the most asked users first
 )
 
-// Position is the place of a message in a list. A Position without a message is the place before all messages with its
-// Value.
+// Position is the position of a message in a list. A Position without a message is before all messages with its Value.
 type Position struct {
-	Value int64 // Answers.Last or Answers.Asked, depending on the order
+	Value int64 // Answers.Last in the order ByLast, Answers.Asked in the order ByAsked
 	Key
 }
 
-// Page is a part of a list.
+// Page is one page of a list of messages.
 type Page struct {
 	Found []Counts
-	// Next is the position after which the next page begins; nil: this is the last page. A page may have fewer
-	// messages than Query.Max and a Next, because a store looks at a limited number of messages for each page.
+	// Next is the position after which the next page begins; nil means that this page is the last. A page with a Next
+	// may have fewer messages than Query.Max, because a store reads a limited number of messages for each page.
 	Next *Position
 }
 
-// Compare compares the places of two messages. Messages with equal values are sorted by id and channel.
+// Compare compares the positions of two messages in a list with this order. Messages with equal values are sorted by id
+// and channel.
 func (o Order) Compare(a, b Position) int {
-	if o == ByAsked { // in the order of a Redis index, backwards
+	if o == ByAsked { // the reverse order of a Redis index
 		return cmp.Or(cmp.Compare(b.Value, a.Value), -cmp.Compare(a.Channel, b.Channel),
 			-cmp.Compare(a.Message.Text(), b.Message.Text()))
 	}
@@ -54,33 +54,33 @@ func (o Order) Compare(a, b Position) int {
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// Behind reports whether the place is after Query.After.
+// Behind reports whether the position p is after Query.After.
 func (q *Query) Behind(p Position) bool {
 	switch {
 	case q.After == nil:
 		return true
-	case q.After.Message.ID == "": // before all messages with its value
+	case q.After.Message.ID == "": // the position before all messages with its value
 		return p.Value <= q.After.Value
 	}
 	return q.Order.Compare(*q.After, p) < 0
 }
 
-// Within reports whether the query wants a message with this last call and this number of users.
+// Within reports whether the query selects messages with this last call and this number of asked users.
 func (q *Query) Within(last capping.Instant, asked int64) bool {
 	return last >= q.Since && (q.Until == 0 || last < q.Until) && asked >= q.AtLeast
 }
 
-// Wants reports whether the query wants the message by its key.
+// Wants reports whether the query selects messages with this key.
 func (q *Query) Wants(key Key) bool { return q.Match == nil || q.Match(key) }
 
-// Candidate is a message that may be on a page.
+// Candidate is a message that a store considers for a page.
 type Candidate struct {
 	Key
 	Last  capping.Instant
 	Asked int64
 }
 
-// At returns the place of the candidate in the order.
+// At returns the position of the candidate in a list with this order.
 func (c *Candidate) At(o Order) Position {
 	if o == ByAsked {
 		return Position{c.Asked, c.Key}
@@ -88,14 +88,14 @@ func (c *Candidate) At(o Order) Position {
 	return Position{int64(c.Last), c.Key}
 }
 
-// First sorts the candidates and returns the first n of them.
+// First sorts the candidates by this order and returns the first n candidates.
 func (o Order) First(list []Candidate, n int) []Candidate {
 	slices.SortFunc(list, func(a, b Candidate) int { return o.Compare(a.At(o), b.At(o)) })
 	return list[:min(n, len(list))]
 }
 
-// Cut returns the candidates of the page and the position after them. list has the first candidates of the order, one
-// more than Query.Max if there are others.
+// Cut returns the candidates of one page, and the position after which the next page begins. list holds the first
+// candidates in the order of the query, and more than Query.Max if there is a next page.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil
@@ -104,7 +104,7 @@ func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	return list[:q.Max], &at
 }
 
-// Named reports whether the query wants a message with this id or title by its Part.
+// Named reports whether the text, an id or a title, contains Query.Part in upper or lower case.
 func (q *Query) Named(text string) bool {
 	return strings.Contains(text, q.Part) || strings.Contains(strings.ToLower(text), strings.ToLower(q.Part))
 }

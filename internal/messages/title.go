@@ -15,8 +15,8 @@ const MaxTitle = 200
 var ErrNotRemembered = errors.New(
 	"the store does not count this message now, because too many new messages have few users")
 
-// CheckTitle returns the title without blanks at its ends, or an error when people could not read the title as it is
-// written. "" stands for no title.
+// CheckTitle returns the title without blanks at its ends. It returns an error if the title is not UTF-8, has a hidden
+// character, or is longer than MaxTitle. The title "" means no title.
 func CheckTitle(title string) (string, error) {
 	if !utf8.ValidString(title) {
 		return "", errors.New("a title must be UTF-8")
@@ -31,7 +31,7 @@ func CheckTitle(title string) (string, error) {
 	return title, nil
 }
 
-// hidden reports whether the character is a control character, ends a line, or changes the direction of others.
+// hidden reports whether the character is a control character, ends a line, or changes the direction of text.
 func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
