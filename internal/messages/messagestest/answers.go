@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// some returns example answers of one call.
+// some returns example counts of the decisions of one call.
 func some(at capping.Instant, asked int64, config string) messages.Answers {
 	return messages.Answers{
 		Calls: 1, Asked: asked, Allowed: asked / 2, Replayed: asked / 10, Unavailable: 1,
@@ -73,7 +73,7 @@ func activity(f *fixture) {
 	require.Equal(f, int64(4), all.Segments[messages.ActivityPart(at.Time())].Asked)
 }
 
-// dense returns the answers without map entries that are zero.
+// dense returns the answers without the map entries whose count is zero.
 func dense(a messages.Answers) messages.Answers {
 	for _, counts := range []map[string]int64{a.Denied, a.Suppressed, a.Shadow} {
 		for name, n := range counts {
@@ -93,7 +93,7 @@ func fewAnswers(f *fixture) {
 	require.Equal(f, int64(capping.BulkUsers), f.campaign(many).Asked)
 }
 
-// withheld checks a message of which every user was withheld: no filter call of the store names it.
+// withheld checks a message whose users were all withheld, so that the store gets no filter call for it.
 func withheld(f *fixture) {
 	key, mixed := f.key("growth", 1), f.key("growth", 1)
 	answer := messages.Answers{Calls: 1, Asked: 3, First: f.now(), Last: f.now(), Configs: []string{"v1"},
@@ -157,7 +157,7 @@ func listed(f *fixture) {
 	require.Equal(f, int64(2), page.Found[0].Calls)
 }
 
-// paged compares pages of every kind with the sorted list of all messages.
+// paged compares pages of queries of every kind with the sorted list of all messages.
 func paged(f *fixture) {
 	r := rand.New(rand.NewPCG(nextNames.Load(), 3))
 	var all []messages.Candidate
@@ -172,7 +172,7 @@ func paged(f *fixture) {
 			Last: one.Last}})
 		all = append(all, one)
 	}
-	for _, one := range all[:5] { // these are called again, much later
+	for _, one := range all[:5] { // these messages are called again, much later
 		f.clock.Advance(20 * time.Hour)
 		f.add(messages.Delta{Key: one.Key, Answers: messages.Answers{Calls: 1, Asked: 7, First: f.now(),
 			Last: f.now()}})

@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// retention is how long the store keeps the entries of all calls.
+// retention is how long the store under test keeps log entries.
 const retention = 7 * 24 * time.Hour
 
 // fixture holds the store of one test case and the model of that store.
@@ -31,8 +31,8 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock, newModel()}
 }
 
-// Counters that give each test case its own users and messages. One process never repeats a name, and two
-// processes hardly ever use the same.
+// process, nextUser and nextNames give each test case its own users and messages. One process never repeats a user or a
+// message, and two processes hardly ever use the same users or messages.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
@@ -49,7 +49,7 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// key returns a key whose message no other test case uses.
+// key returns a key with a message that no other test case uses.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
 	return messages.Key{Message: capping.Message{Namespace: namespace, ID: id}, Channel: channel}
@@ -57,8 +57,8 @@ func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 
 func (f *fixture) now() capping.Instant { return capping.InstantOf(f.clock.Now()) }
 
-// filter makes a filter call for the message and checks that the verdicts equal the model's. Each user may
-// have at most most sends of any message; 0 means no limit.
+// filter makes a filter call for the message and checks that the verdicts equal those of the model. The parameter most
+// is the largest number of sends of all messages that a user may have; 0 means no limit.
 func (f *fixture) filter(key messages.Key, most int, users ...capping.UserID) {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(users))
@@ -80,7 +80,7 @@ func (f *fixture) batch(key messages.Key, most int, users []capping.UserID) *cap
 	}
 }
 
-// release releases the message's sends on the channel; 0 means all channels.
+// release releases the sends of the message on the channel; channel 0 means all channels.
 func (f *fixture) release(message capping.Message, channel capping.Channel, users ...capping.UserID) {
 	f.Helper()
 	released := make([]capping.Released, len(users))
@@ -101,7 +101,7 @@ func (f *fixture) add(deltas ...messages.Delta) {
 	require.NoError(f, f.store.AddAnswers(context.Background(), deltas))
 }
 
-// campaigns returns the store's counts of the message by channel.
+// campaigns returns the store's counts of the message for each channel.
 func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Counts {
 	f.Helper()
 	found, err := f.store.MessageCounts(context.Background(), message)
@@ -116,7 +116,7 @@ func (f *fixture) campaigns(message capping.Message) map[capping.Channel]message
 	return by
 }
 
-// campaign returns the counts of the key, and fails the test when the store has none.
+// campaign returns the store's counts of the key, and fails the test if the store has no counts.
 func (f *fixture) campaign(key messages.Key) messages.Counts {
 	f.Helper()
 	found, ok := f.campaigns(key.Message)[key.Channel]
@@ -124,7 +124,7 @@ func (f *fixture) campaign(key messages.Key) messages.Counts {
 	return found
 }
 
-// agree checks that the store counts the same sends of each message as the model.
+// agree checks that the store counts as many sends of each message as the model does.
 func (f *fixture) agree() {
 	f.Helper()
 	for key, want := range f.model.sends {

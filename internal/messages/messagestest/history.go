@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// randomCalls makes random calls for a few messages to the same users.
+// randomCalls makes random calls for a few messages with the same users, and then compares the counts.
 func randomCalls(f *fixture) {
 	seed := rand.Uint64()
 	f.Logf("seed %d", seed)
@@ -49,7 +49,7 @@ func randomCalls(f *fixture) {
 	}
 }
 
-// drawn returns a random selection of the users: a few in any order, or consecutive ones.
+// drawn returns a random selection of the users: either some users in any order, or consecutive users.
 func drawn(r *rand.Rand, users []capping.UserID) []capping.UserID {
 	if r.IntN(2) == 0 {
 		first := r.IntN(len(users))

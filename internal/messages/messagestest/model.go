@@ -7,7 +7,7 @@ import (
 	"capper/internal/messages"
 )
 
-// model holds what a store must have recorded and counted.
+// model holds the sends that a store must have recorded and counted.
 type model struct {
 	logs  map[capping.UserID][]messages.Key
 	sends map[messages.Key]*messages.Sends
@@ -17,7 +17,7 @@ func newModel() *model {
 	return &model{map[capping.UserID][]messages.Key{}, map[messages.Key]*messages.Sends{}}
 }
 
-// filter records a send of the message for each user who has fewer than most sends; 0 means every user.
+// filter records a send of the message for each user with fewer than most sends; most 0 means no limit.
 func (m *model) filter(key messages.Key, most int, users []capping.UserID) (outcomes []capping.Outcome) {
 	if m.sends[key] == nil {
 		m.sends[key] = &messages.Sends{}

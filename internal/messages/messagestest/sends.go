@@ -32,7 +32,7 @@ func release(f *fixture) {
 	f.release(key.Message, 1, users[:1000]...)
 	f.release(key.Message, 2, users...)
 	require.Equal(f, messages.Sends{Recorded: 3000, Released: 1000}, f.campaign(key).Sends)
-	f.filter(key, 0, users...) // users whose sends were released may receive another send
+	f.filter(key, 0, users...) // a user whose send was released may receive another send
 	f.release(key.Message, 0, users...)
 	require.Equal(f, messages.Sends{Recorded: 4000, Released: 4000}, f.campaign(key).Sends)
 }
@@ -85,7 +85,7 @@ func erased(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 210}, f.campaign(key).Sends)
 }
 
-// singles makes more calls with one user than a memory remembers messages for.
+// singles makes more calls with a single user than a capping.MessageMemory remembers messages for.
 func singles(f *fixture) {
 	key, users := f.key("", 1), f.users(2600)
 	f.filter(key, 0, users[:100]...)
@@ -95,8 +95,8 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// brought checks merged sends, which count as sends but not as answers. Until a call is answered, only their
-// number and the time of the merge are known.
+// brought checks that merged sends count as sends but not as decisions. Until a call is answered, the store knows only
+// the number of the sends and the time of the merge.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)
@@ -137,7 +137,7 @@ func releaseOfUncounted(f *fixture) {
 	require.Empty(f, f.campaigns(key.Message))
 }
 
-// concurrent checks that sends from several callers at once are counted as often as they were recorded.
+// concurrent checks that the store counts each recorded send once, although several callers make calls at once.
 func concurrent(f *fixture) {
 	key, users := f.key("", 1), f.users(20_000)
 	var calls sync.WaitGroup

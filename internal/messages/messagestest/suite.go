@@ -8,7 +8,7 @@ import (
 	"capper/internal/messages"
 )
 
-// Store is the store under test, which keeps both logs and counts.
+// Store is the store under test, which keeps both logs and message counts.
 type Store interface {
 	capping.Store
 	messages.Store

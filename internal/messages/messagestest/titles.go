@@ -20,7 +20,7 @@ func (f *fixture) setTitle(message capping.Message, title string) {
 	require.Equal(f, title, found)
 }
 
-// titles checks that a message has its title on every channel, and no other message has it.
+// titles checks that a message has its title on every channel, and that no other message has this title.
 func titles(f *fixture) {
 	key := f.key("growth", 1)
 	other, same := key, f.key("growth", 1)
@@ -66,7 +66,8 @@ func earlyTitle(f *fixture) {
 	require.Equal(f, "Early", found.Title)
 }
 
-// tooManyTitles checks that titles of messages without calls are as many as the messages that a store remembers.
+// tooManyTitles checks that the store accepts titles of messages without calls only for as many messages as it
+// remembers.
 func tooManyTitles(f *fixture) {
 	counted := f.key("", 1)
 	f.add(messages.Delta{Key: counted, Answers: some(f.now(), capping.BulkUsers, "v1")})
@@ -88,7 +89,7 @@ func tooManyTitles(f *fixture) {
 	f.setTitle(late, "a second later")
 }
 
-// foundByTitle checks lists of the messages whose id or title contains a text.
+// foundByTitle checks the lists of messages whose id or title contains a text.
 func foundByTitle(f *fixture) {
 	var keys []messages.Key
 	for i := range 40 {
@@ -118,7 +119,7 @@ func foundByTitle(f *fixture) {
 	require.Equal(f, "Été number 36", all[0].Title)
 }
 
-// page returns the first messages of a list.
+// page returns at most 100 of the first messages of a list.
 func (f *fixture) page(q messages.Query) []messages.Counts {
 	f.Helper()
 	q.Max = 100
@@ -127,7 +128,7 @@ func (f *fixture) page(q messages.Query) []messages.Counts {
 	return page.Found
 }
 
-// pages returns all pages of a list.
+// pages returns the messages of all pages of a list.
 func (f *fixture) pages(q messages.Query) (found []messages.Counts) {
 	f.Helper()
 	for {
