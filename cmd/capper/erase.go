@@ -67,7 +67,7 @@ type target struct {
 }
 
 // targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense
-// ids. The attempt to erase these users then reports the failure. The attempt is safe, because the URL path with a
+// ids, and the attempt to erase a user reports the failure. The attempt to erase is safe, because the URL path with a
 // number as user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)

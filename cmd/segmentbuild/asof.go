@@ -82,7 +82,7 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// folded replaces several names with the same folder by one entry, such as country/* (3 sets).
+// folded replaces several set names in one folder by one entry, such as country/* (3 sets).
 func folded(names []string) (list []string) {
 	in := map[string]int{}
 	for _, name := range names {

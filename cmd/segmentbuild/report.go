@@ -332,7 +332,7 @@ func bound(id *uint32) string {
 	return fmt.Sprint(*id)
 }
 
-// printDrift prints a table of the changes within a week. If these changes were not computed, printDrift prints
+// printDrift prints a table of the changes within a week. If the weekly changes were not computed, printDrift prints
 // nothing.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {

@@ -96,8 +96,8 @@ func mulMod(i, step, n uint64) uint64 {
 	return rest
 }
 
-// coprime returns a number near 0.618 n that has no common divisor with n. Multiples of this number modulo n visit
-// every number below n.
+// coprime returns a number near 0.618 n that has no common divisor with n. The multiples of a coprime number modulo n
+// visit every number below n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {

@@ -61,7 +61,7 @@ func (w *lineWriter) Add(id uint32) error {
 
 func (w *lineWriter) Close() error { return w.out.Flush() }
 
-// row is a row of a Parquet file. The name of this type is the name of the Parquet schema.
+// row is a row of a Parquet file. The name of the type row is the name of the Parquet schema.
 type row struct {
 	UserID int64 `parquet:"user_id,snappy"`
 }

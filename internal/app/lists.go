@@ -130,7 +130,8 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 }
 
 // lostZones returns an error if a new policy needs time zones of users, and the current generation lacks time zones
-// that an earlier generation had. Without this check, the service would apply another time zone to these users.
+// that an earlier generation had. Without lostZones, the service would apply another time zone to the users whose time
+// zone is lost.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {

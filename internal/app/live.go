@@ -290,7 +290,7 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 }
 
 // contained returns the earliest as-of time of each set among the generations in use during the last freeAfter. If seen
-// does not yet cover this period, contained returns nil.
+// does not yet cover the last freeAfter, contained returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

@@ -93,7 +93,7 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take applies a configuration after announce has sent its policy to the other instances.
+// take applies a configuration after announce has sent the policy of the configuration to the other instances.
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {

@@ -3,9 +3,9 @@
 //
 // Only this package uses the library github.com/go-analyze/charts. A chart with two series of 60 values has about 20
 // kB, and drawing it takes 2 ms. The library escapes text for XML. The library writes colours and sizes as style
-// attributes. An <img> element shows them under any content security policy of the page. The library refers to fonts by
-// name, and loads no fonts. Package chart replaces characters in names that XML cannot contain, and characters that
-// reverse the direction of text.
+// attributes. An <img> element shows style attributes under any content security policy of the page. The library refers
+// to fonts by name, and loads no fonts. Package chart replaces characters in names that XML cannot contain, and
+// characters that reverse the direction of text.
 package chart
 
 import (

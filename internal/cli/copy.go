@@ -125,8 +125,8 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 	return err
 }
 
-// pieceSize is the maximum number of bytes in one write. A pipe accepts a write of at most this size completely or not
-// at all, so a blocked write has written nothing.
+// pieceSize is the maximum number of bytes in one write. A pipe accepts a write of at most pieceSize bytes completely
+// or not at all, so a blocked write has written nothing.
 const pieceSize = 4096
 
 // piece returns the number of lines that fit into one write, at most the first n lines of the block.

@@ -23,8 +23,8 @@ type foundIDs struct {
 	users   int
 }
 
-// answer holds the users in the response about a part of the audience. The field begin is the position of the first of
-// these users in the list.
+// answer holds the users in the response about a part of the audience. The field begin is the position of the
+// response's first user in the list.
 type answer struct {
 	part, begin int
 	packed      []byte

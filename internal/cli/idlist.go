@@ -79,8 +79,8 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 }
 
 // call makes several simultaneous calls about the users at the given positions. The function one makes a call about the
-// first n of its positions. The function one returns the function done, which processes the response. The method call
-// never runs two functions done at the same time.
+// first n of the positions that it receives. The function one returns the function done, which processes the response.
+// The method call never runs the functions done of two calls at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex

@@ -22,7 +22,7 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), found && ok
 }
 
-// Names holds the flag for the location of the segments. The files in this location convert user ids to images, and
+// Names holds the flag for the location of the segments. The files of the segments convert user ids to images, and
 // images to user ids.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, where the command finds the original user ids unless ids are dense. Default: segments.source in the file of --config."`

@@ -28,7 +28,8 @@ type flight struct {
 	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts the lines that the consumer has read. The argument unread is the number of bytes that it has not read.
+// settle counts the lines that the consumer has read. The argument unread is the number of bytes that the consumer has
+// not read.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))
 	c.through.Store(f.from + int64(f.taken))
@@ -37,7 +38,7 @@ func (c *Copy) settle(f *flight, unread int) {
 }
 
 // deliver waits until the consumer has read the lines of a write. The result late is the number of lines that the
-// consumer read after their permits had expired.
+// consumer read after the permits of the lines had expired.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
 	for late = len(f.ends); ; {
 		step, left := drainStep, time.Until(f.until)

@@ -63,7 +63,8 @@ func (s *Span) query() (archive.Query, error) {
 // shown returns the text for a cell of a table, which is a dash for an empty text.
 func shown(text string) string { return cmp.Or(text, "-") }
 
-// caller returns the name of the client of a call. If the id of the API key differs from this name, caller adds the id.
+// caller returns the name of the client of a call. If the id of the API key differs from the name of the client, caller
+// adds the id.
 func caller(client, key string) string {
 	if key == "" || key == client {
 		return shown(client)

@@ -16,7 +16,7 @@ type Service struct {
 }
 
 // StatusSays is the advice for users about whom the service repeatedly cannot decide. A retry does not help if the
-// store has lost the records of these users.
+// store has lost the records of the undecided users.
 const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the name of the environment variable with the API key, in the form id.secret. No flag contains the API

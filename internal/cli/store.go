@@ -157,7 +157,8 @@ func (a *storeAsker) columns() []string {
 	return columns
 }
 
-// noNamespace is a text that is not a valid namespace. A service rejects this text if the API key has a namespace.
+// noNamespace is a text that is not a valid namespace. A service rejects noNamespace as a namespace if the API key has
+// a namespace.
 const noNamespace = "-"
 
 // mayAsk returns an error if the API key has a namespace, because the responses would cover only this namespace.
@@ -333,7 +334,7 @@ func (a *storeAsker) hinted(err error) error {
 }
 
 // released returns the number of sends of the message that the store has counted as released. If the store has only a
-// lower bound of this number, the result counted is false.
+// lower bound of the number of released sends, the result counted is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {

@@ -53,7 +53,7 @@ func Load(file string) (*Config, error) {
 }
 
 // Parse checks the content of a configuration file. The argument file is the file name for error messages. Relative
-// paths start at the directory of this file.
+// paths in the configuration start at the directory of the configuration file.
 func Parse(file string, data []byte) (*Config, error) {
 	c, _, err := parse(file, data)
 	return c, err

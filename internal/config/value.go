@@ -135,8 +135,8 @@ func (r *reader) locate(file string, root yamltree.Value) {
 }
 
 // locateOne returns an error for a relative path at which nothing exists, if something exists at the same path relative
-// to the working directory. In earlier versions, relative paths started at the working directory. Without this error,
-// the service would start with an empty store. A missing segments cache is allowed.
+// to the working directory. In earlier versions, relative paths started at the working directory. Without an error for
+// such a path, the service would start with an empty store. A missing segments cache is allowed.
 func (r *reader) locateOne(begin string, p place) {
 	if *p.to == "" || filepath.IsAbs(*p.to) {
 		return

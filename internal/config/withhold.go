@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Responses use these names for denials that are not caused by a limit. A limit must not have one of these names,
-// because responses and metrics could not distinguish the reasons.
+// Responses use these names for denials that are not caused by a limit. A limit must not be named suppressed, holdout
+// or quiet, because responses and metrics could not distinguish the reasons.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"

@@ -131,8 +131,8 @@ func (g *group) some(most uint64) *group {
 	return some
 }
 
-// These constants limit the number of bytes that are stored of a word. Every dense id is shorter than longestDense, and
-// every other id is shorter than longestOther in any spelling.
+// These constants limit the number of bytes of a word that the console stores. Every dense id is shorter than
+// longestDense, and every other id is shorter than longestOther in any spelling.
 const (
 	longestDense = 40
 	longestOther = 300

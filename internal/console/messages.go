@@ -71,7 +71,7 @@ func searchOf(query url.Values) search {
 	return s
 }
 
-// At returns the address of the list for these values of the form.
+// At returns the address of the list of messages for the values of the search form.
 func (s search) At() string {
 	query := url.Values{"since": {s.Since}}
 	for name, value := range map[string]string{"id": s.ID, "channel": s.Channel, "team": s.Team, "least": s.Least,
@@ -161,7 +161,7 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	}, nil
 }
 
-// sorts returns links to the same list, sorted by the latest call and by the number of asked users.
+// sorts returns links to the list of messages, sorted by the latest call and by the number of asked users.
 func (s search) sorts() (links []link) {
 	for _, order := range []link{{"latest call", client.SortLastCall}, {"asked", client.SortAsked}} {
 		other := s

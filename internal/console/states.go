@@ -66,7 +66,7 @@ func partsOf(list []state, class string) string {
 	return frame.List(names)
 }
 
-// Notes returns the number of notes about the other components.
+// Notes returns the number of notes about components that need no attention.
 func (s condition) Notes() (n int) {
 	for _, one := range s.Rest {
 		if one.Class == "note" {
@@ -122,8 +122,8 @@ func chapter(s api.StoreStatus) string {
 	return "docs/redis.md"
 }
 
-// createdEmpty is the beginning of the store's warning after a first start. The console shows this warning as a note,
-// because it is not a problem.
+// createdEmpty is the beginning of the store's warning after a first start. The console shows the warning about an
+// empty store as a note, because a new store is not a problem.
 const createdEmpty = "the store was created empty at this start"
 
 // fleetDiffers is a part of the store's warnings about differences between instances.

@@ -11,7 +11,8 @@ import (
 	"capper/internal/ids"
 )
 
-// idColumns lists the accepted names of the column with user ids. The page reads the first of these columns in a file.
+// idColumns lists the accepted names of the column with user ids. The page reads the first column of a file that has an
+// accepted name.
 var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads a file with one user id on each line, with or without a header. readFile also reads a CSV file whose

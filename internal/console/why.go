@@ -55,7 +55,8 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 const countedDays = 31
 
 // noMessage reports whether the service does not know the message: no counted or planned message has this id, and no
-// message of the last countedDays has this title. If this cannot be determined, noMessage returns false.
+// message of the last countedDays has this title. If the service cannot tell whether it knows the message, noMessage
+// returns false.
 func noMessage(v *frame.Visit, named string) bool {
 	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
 		return false

@@ -110,8 +110,8 @@ func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, 
 	}
 }
 
-// leastBacklog is the minimum size in bytes of the replication backlog. With this size, a replica can catch up after a
-// short interruption.
+// leastBacklog is the minimum size in bytes of the replication backlog. With at least leastBacklog bytes, a replica can
+// catch up after a short interruption.
 const leastBacklog = 64 << 20
 
 // judgeReplication checks whether a replica can catch up after an interruption.

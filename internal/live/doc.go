@@ -4,8 +4,8 @@
 // # Rules
 //
 // A live change adds a user to a set, removes a user from a set, or cancels the earlier live changes of a user in a
-// set. Of several live changes, the change with the latest time wins. At equal times, an addition wins. With these
-// rules, the changes can be applied in any order and repeatedly, with the same result.
+// set. Of several live changes, the change with the latest time wins. At equal times, an addition wins. Because the
+// latest change always wins, live changes can be applied in any order and repeatedly, with the same result.
 //
 // Each set of a generation has an as-of time: the build of the set contains all changes up to this time. A live change
 // after the as-of time overrides the build. A live change before the as-of time has no effect, because the build is

@@ -29,7 +29,7 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
 // since returns the users of all applied changes except the first n. The result ok is false if the journal no longer
-// contains all of these users.
+// contains all changes after the first n.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false

@@ -317,7 +317,7 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 }
 
 // Pack combines old records into fewer records. Pack keeps only the latest change of each user, unless it was freed.
-// The argument whole says that old contains all stored records of these users. If whole is true, Pack also omits
+// The argument whole says that old contains all stored records of the users in old. If whole is true, Pack also omits
 // changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()

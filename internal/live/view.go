@@ -63,9 +63,9 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 }
 
 // View returns the membership in a set of a generation. The argument base is the bitmap of the set in the generation,
-// or nil, and asOf is the time up to which it contains all changes. View reuses the results of before, an earlier view
-// of the same base, which may be nil. If the new view differs from before in too many users, View merges all changes
-// into the bitmap.
+// or nil, and asOf is the time up to which the bitmap contains all changes. View reuses the results of before, an
+// earlier view of the same base, which may be nil. If the new view differs from before in too many users, View merges
+// all changes into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -200,7 +200,7 @@ func keysOf(users []capping.UserID) []uint16 {
 }
 
 // Look calls each for every set with live changes, with a function that returns a View of the set. Look returns the
-// versions of the partitions whose changes these Views contain.
+// versions of the partitions whose changes the Views contain.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

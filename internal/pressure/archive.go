@@ -54,7 +54,7 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 }
 
 // Latest returns the configuration version and the segments generation of the latest call before a time. The result ok
-// is false if the audit contains no call before this time.
+// is false if the audit contains no call before the time until.
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

@@ -28,12 +28,13 @@
 // left out, too.
 //
 // A campaign is a message on one channel. The first denial by a limit within the counted weeks counts a user as held
-// back from a campaign. Later denials of the same campaign do not count again. Denials by suppression, holdout and
-// quiet hours do not count. A denial does not count if the limit is 0 for the segment of the user in the policy of the
-// call, because no other campaign caused the denial. The takers of a user are the campaigns that had sent to the user
-// within the window of the limit, on the channels of the limit. A user may have several takers. If several segments
-// have limits with the same name and different windows, the longest window counts. Campaigns with fewer than
-// Config.MinTaken sends are not takers. If there are too many campaigns, only the mostTakers largest are takers.
+// back from a campaign. Later denials of the user by the limit for the same campaign do not count again. Denials by
+// suppression, holdout and quiet hours do not count. A denial does not count if the limit is 0 for the segment of the
+// user in the policy of the call, because no other campaign caused the denial. The takers of a user are the campaigns
+// that had sent to the user within the window of the limit, on the channels of the limit. A user may have several
+// takers. If several segments have limits with the same name and different windows, the longest window counts.
+// Campaigns with fewer than Config.MinTaken sends are not takers. If there are too many campaigns, only the mostTakers
+// largest are takers.
 //
 // # Memory and speed
 //

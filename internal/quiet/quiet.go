@@ -7,9 +7,9 @@
 // hours apply a second time. When the clock goes forward over the beginning or the end of quiet hours, they begin or
 // end at the change. When the clock skips quiet hours completely, there are no quiet hours on that day.
 //
-// If there are several quiet hours in several time zones, sends are forbidden while at least one of them applies. An
-// opening is the first time at which no quiet hours apply. If quiet hours apply during the whole of the next 400 days,
-// there is no opening.
+// If there are several quiet hours in several time zones, sends are forbidden while any quiet hours apply. An opening
+// is the first time at which no quiet hours apply. If quiet hours apply during the whole of the next 400 days, there is
+// no opening.
 package quiet
 
 import (
@@ -49,7 +49,7 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
 // left returns the remaining duration of the quiet hours when the local clock shows the given time. If the quiet hours
-// do not apply at this time, left returns 0.
+// do not apply at the shown time, left returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)

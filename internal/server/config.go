@@ -112,7 +112,7 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
-// ofKind wraps pin with a check that the generation has the same kind of ids as the server. Without this check, a
+// ofKind wraps pin with a check that the generation has the same kind of ids as the server. With another kind of ids, a
 // number could stand for a different user.
 func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	kind, check := ids.Dense, ""

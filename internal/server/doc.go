@@ -12,9 +12,9 @@
 //	        → EncodeFilter append the answer, release the users            wire
 //	        → Write        send the answer at the client's pace            gate
 //
-// A segment lookup takes the same steps, but reads one generation of the segments instead of the policy and the store.
-// A call for permits takes the same steps, with the pacers instead of the Capper. The call costs one user of the
-// client's rate limit.
+// A segment lookup takes the steps of a filter call, but reads one generation of the segments instead of the policy and
+// the store. A call for permits takes the steps of a filter call, with the pacers instead of the Capper. A call for
+// permits costs one user of the client's rate limit.
 //
 // # Packages
 //

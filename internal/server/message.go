@@ -34,11 +34,11 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// yields reports whether an earlier send of the same message takes precedence over this outcome. After a send, a later
+// yields reports whether an earlier send of the same message takes precedence over the outcome. After a send, a later
 // denial or an unknown result leaves the user's outcome allowed.
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
-// mayHold reports whether a user with this outcome may have a send.
+// mayHold reports whether a user with the outcome may have a send.
 func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind == audit.Unavailable }
 
 // outcomes holds the latest outcome of each user of a message on one channel, according to the audit records read so
@@ -87,8 +87,8 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// holders returns those of the given users who may have a send on this channel. An audit record of a release on all
-// channels contains users of every channel.
+// holders returns those of the given users who may have a send on the channel of the outcomes. An audit record of a
+// release on all channels contains users of every channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {

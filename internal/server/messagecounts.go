@@ -330,7 +330,7 @@ func maxOf(parameters map[string]string) (int, error) {
 	return int(most), nil
 }
 
-// leastOf returns the query parameter min_asked: a listed message has at least this number of requested users.
+// leastOf returns the query parameter min_asked: the minimum number of requested users of a listed message.
 func leastOf(parameters map[string]string) (int64, error) {
 	text, given := parameters["min_asked"]
 	if !given {

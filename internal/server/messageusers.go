@@ -111,7 +111,8 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users returns the numbers of distinct users by their latest outcome, and by their segments in the given generation.
+// users returns the numbers of distinct users by their latest outcome, and by the segments of the users in the given
+// generation.
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
 	if r.outcomes == nil { // each call was for an audience without users

@@ -69,7 +69,7 @@ func newMetrics(
 }
 
 // expected lists the HTTP statuses for which every route has a counter with value 0 from the start. Alert rules need
-// these series before the first failure happens.
+// the metric series of these statuses before the first failure happens.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 

@@ -128,8 +128,8 @@ func fromZero(name string, value, most float64) error {
 	return fmt.Errorf("%s: must be 0 to %.0f, got %g", name, most, value)
 }
 
-// aShard is the maximum size in bytes of the data that one Redis master should have. A master with this much data needs
-// only some minutes to copy the data to a new replica, or to load the data at its start.
+// aShard is the maximum size in bytes of the data that one Redis master should have. A master with at most 10 GiB needs
+// only some minutes to copy its data to a new replica, or to load the data at its start.
 const aShard = 10 << 30
 
 // busy is the maximum fraction of a processor that the commands of a Redis master should use. The remaining fraction is

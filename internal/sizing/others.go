@@ -62,8 +62,8 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space in bytes for the append-only file of a master. The disk space is the sum of the
-// data as a snapshot, the same size again before a rewrite, and the new file during the rewrite.
+// AppendOnly returns the disk space in bytes for the append-only file of a master. The disk space is three times the
+// size of the data: the snapshot, the writes before a rewrite, and the new file during the rewrite.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.

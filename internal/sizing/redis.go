@@ -74,7 +74,7 @@ func shares(density float64) []float64 {
 }
 
 // sizeClass returns the number of bytes that the allocator of Redis reserves for an object of the given size. Between a
-// size and twice this size, the allocator has four size classes.
+// power of two and the next power of two, the allocator has four size classes.
 func sizeClass(bytes float64) float64 {
 	if bytes <= 64 {
 		return math.Ceil(bytes/8) * 8
@@ -84,7 +84,7 @@ func sizeClass(bytes float64) float64 {
 }
 
 // RedisMaster returns the memory of the Redis master with most partitions, as Redis reports it in used_memory. The
-// memory includes the data of these partitions and the replication backlog.
+// memory includes the data of the master's partitions and the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
@@ -96,8 +96,8 @@ func Backlog(l Load) float64 {
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
-// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. With this
-// reserve, Redis does not reject writes if users receive more sends than planned.
+// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. Because of
+// the additional 25 %, Redis does not reject writes if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
 // fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test

@@ -140,8 +140,8 @@ const private fs.FileMode = 0o600
 // CreatePrivateFile does the same as CreateFile, but only the owner can read the file; see WritePrivateFile.
 func CreatePrivateFile(path string) (*File, error) { return create(path, private) }
 
-// WritePrivateFile does the same as WriteFile, but only the owner can ever read the file. The umask and the mode of a
-// replaced file do not change this.
+// WritePrivateFile does the same as WriteFile, but only the owner can ever read the file. Neither the umask nor the
+// mode of a replaced file allows other users to read the file.
 func WritePrivateFile(path string, write func(io.Writer) error) error {
 	f, err := CreatePrivateFile(path)
 	if err != nil {

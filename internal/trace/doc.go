@@ -7,20 +7,20 @@
 // A request id is an id that the caller chose for a request, or an id that the service generated. A trace is the work
 // for one request in all services that take part. A span is one part of a trace, with a beginning, an end, attributes
 // and a parent span. The type Span is the span type of the OpenTelemetry library. Every request has a span. If a
-// request is not recorded, the methods of its span do nothing and take almost no time. For this reason, callers never
-// check whether a request is traced.
+// request is not recorded, the methods of its span do nothing and take almost no time. Callers never check whether a
+// request is traced, because an unrecorded span costs almost nothing.
 //
 // # Propagation
 //
 // Within the process, the context of a call contains the span (Begin, Of, Start). Between services, the HTTP headers
-// traceparent and tracestate of the W3C contain the span. The library reads and writes these headers (Begin, Outgoing).
-// For operators, the type that Handler returns adds the ids to log records.
+// traceparent and tracestate of the W3C contain the span. The library reads and writes the trace headers (Begin,
+// Outgoing). For operators, the type that Handler returns adds the ids to log records.
 //
 // # Private data
 //
 // A span never contains user ids, but it contains numbers of users. A span never contains error texts, because they may
-// contain user ids. A span contains the kind of an error. The log contains the error text with the same ids. A span
-// contains message ids only if the configuration permits this.
+// contain user ids. A span contains the kind of an error. The log contains the error text with the ids of the request
+// and the trace. A span contains message ids only if the configuration permits message ids in spans.
 //
 // # Export
 //
@@ -34,10 +34,9 @@
 // # Own code beside the library
 //
 // The library alone would break some promises in the documentation:
-//   - Calls that are not recorded must need almost no additional time (docs/benchmarks.md). For this purpose, one
+//   - Calls that are not recorded must need almost no additional time (docs/benchmarks.md). To save time, one
 //     allocation contains the request id and the span of a context, and SetInt and SetText create attributes only for
-//     recorded spans. For the same reason, Begin itself selects the requests to record, because the sampler of the
-//     library needs 0.6 µs.
+//     recorded spans. Begin itself selects the requests to record, because the sampler of the library needs 0.6 µs.
 //   - Dropped spans must be counted and logged. The library drops spans silently, and prints errors of the collector.
 //   - The rules of the W3C say that unknown flags in traceparent are ignored, and that repeated tracestate headers are
 //     joined. The library ends the trace when it finds unknown flags, and reads only the first tracestate header.

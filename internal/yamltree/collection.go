@@ -44,8 +44,8 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a mapping with known keys. Fields does the same as Object, with two exceptions. Fields treats a key
-// without a value as absent, and merge keys (<<) add values for keys that the mapping itself does not set.
+// Fields reads a mapping with known keys. Fields does the same as Object, except that Fields treats a key without a
+// value as absent, and merge keys (<<) add values for keys that the mapping itself does not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {

@@ -13,7 +13,7 @@ import (
 const suppressed = "opted-out"
 
 // known holds the limits and the users of segments and sets, as the service reports them. The demo computes the
-// expected results of a blast from these data.
+// expected results of a blast from the limits, segments and sets.
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap

@@ -90,7 +90,7 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 const expression = "vip | new - country/my"
 
 // sendExpression makes the calls of a further blast, to an audience expression. The users of the earlier blasts have
-// already received a message from each of these blasts.
+// already received a message from each of the earlier blasts.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)

@@ -173,7 +173,7 @@ func deployed(name string, open int) System {
 		SingleWork: single}
 }
 
-// failing returns the same system with a failover, during which the master with most users is down for three seconds.
+// failing returns the system s with a failover, during which the master with most users is down for three seconds.
 func failing(s System) System {
 	s.Name += ", failover"
 	s.DownFor = 3 * time.Second

@@ -15,7 +15,8 @@ import (
 func migratedDir(dir string) string { return dir + ".migrated" }
 
 // lookFor reads the kind of user ids of the embedded store, for a last pass without any earlier pass. A file beside the
-// directory of the store contains the kind. The file keeps its name when the directory is renamed.
+// directory of the store contains the kind. The file with the kind keeps its name when the directory of the store is
+// renamed.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)

@@ -225,7 +225,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of reports whether each send of the log is in at least one of the other logs.
+// of reports whether each send of the log is in at least one of the given logs.
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

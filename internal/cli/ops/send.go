@@ -150,8 +150,8 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// call sends a batch once, and returns the rows of unavailable users. A retry also contains the expired sends of these
-// users, but they count only once, because only sends that have not expired count as unavailable.
+// call sends a batch once, and returns the rows of unavailable users. A retry also contains the expired sends of
+// unavailable users. An expired send counts only once, because only sends that have not expired count as unavailable.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {

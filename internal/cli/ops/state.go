@@ -56,9 +56,9 @@ func (s *state) errAnother(what string) error {
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
-// takes returns an error if the last pass must not read the store with this id and mark. The last pass must not read
-// another store, or a store that is older than the copies of the earlier passes. The argument mark is a version number,
-// which the store increases while a service uses it.
+// takes returns an error if the last pass must not read the store with the given id and mark. The last pass must not
+// read another store, or a store that is older than the copies of the earlier passes. The argument mark is a version
+// number, which the store increases while a service uses it.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

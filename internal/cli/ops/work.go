@@ -185,8 +185,8 @@ func (w *work) close() (err error) {
 	return err
 }
 
-// rename renames the directory of a store and the file COPY.id of the store. If the command stops between these two
-// steps, the next run rejects the directory.
+// rename renames the directory of a store and the file COPY.id of the store. If the command stops after it has renamed
+// only the directory, the next run rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
 }

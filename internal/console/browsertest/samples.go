@@ -76,8 +76,8 @@ func (s *Service) Audience() (users []uint32) {
 }
 
 // Samples makes the API calls of a day of campaigns, each at its own time of the day. The calls include large
-// campaigns, a retry, a release, an audience expression, previews and permits. Between these calls, Samples publishes a
-// new generation.
+// campaigns, a retry, a release, an audience expression, previews and permits. Between the calls of the day, Samples
+// publishes a new generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()

@@ -87,7 +87,7 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // policy is the content security policy of pages. A page loads resources only from this service, and no other page may
-// embed it.
+// embed the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

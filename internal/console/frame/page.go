@@ -62,7 +62,7 @@ func (v *Visit) MayOpen(namespace string) bool {
 }
 
 // Seal encrypts data for an address of the console. Every instance with the API key of the visitor can decrypt the
-// text, for each of its visitors. Without this API key, nobody can read or create such a text.
+// text, for each of its visitors. Without the visitor's API key, nobody can read or create an encrypted text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
 // Open decrypts a text that Seal has created. For other texts, and if the API key no longer exists, Open returns false.

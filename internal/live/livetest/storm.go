@@ -21,7 +21,7 @@ type Instance interface {
 }
 
 // Storm runs callers who change Set and request decisions, each call at a random instance. A Storm records which
-// changes were acknowledged. A decision that begins later must take these changes into account.
+// changes were acknowledged. A decision that begins after an acknowledged change must take the change into account.
 type Storm struct {
 	Users    []capping.UserID // ascending; no other storm may have these users
 	Patience time.Duration    // time limit of each call

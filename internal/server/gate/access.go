@@ -123,8 +123,8 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	return key.with(scopes)
 }
 
-// inside is the context key for the API key of a signed-in visitor. The console makes API calls for this visitor within
-// the process.
+// inside is the context key for the API key of a signed-in visitor. The console makes API calls for signed-in visitors
+// within the process.
 type inside struct{}
 
 // Inside returns a context for an API call that the console makes within the process for a visitor. The argument key is

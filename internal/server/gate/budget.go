@@ -165,8 +165,8 @@ func (b *Budget) makeRoom() {
 	}
 }
 
-// largestToCut returns the largest hold whose call may be cut off. The hold belongs to the client that holds most of
-// the budget and more than its share.
+// largestToCut returns the largest hold whose call may be cut off. The largest hold to cut off belongs to the client
+// that holds most of the budget and more than its share.
 func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
@@ -217,9 +217,9 @@ func (h *Hold) Size() int64 { return h.n }
 // Another returns a second, empty hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// AllowCut sets the function that cuts off the call while the call waits for its client to send or read. A nil function
-// means that the call no longer waits. The function must not block. The budget calls the function at most once, and
-// never after AllowCut(nil) or Close. AllowCut returns false when the call has already been cut off.
+// AllowCut sets the function that cuts off the call of the hold while the call waits for its client to send or read. A
+// nil function means that the call no longer waits. The function must not block. The budget calls the function at most
+// once, and never after AllowCut(nil) or Close. AllowCut returns false when the call has already been cut off.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()

@@ -10,10 +10,10 @@ import (
 )
 
 // connections tracks the open connections of a listener and limits their number. When a new connection exceeds the
-// limit, the address with the most connections loses a connection. The listener closes the connection of this address
-// that has been idle for the longest time. If the address has no idle connection, its oldest connection is closed,
-// provided that the address of the new connection has fewer connections. If the address of the new connection does not
-// have fewer connections, the new connection is closed.
+// limit, the address with the most connections loses a connection: the one that has been idle for the longest time. If
+// the address has no idle connection, its oldest connection is closed, provided that the address of the new connection
+// has fewer connections. If the address of the new connection does not have fewer connections, the new connection is
+// closed.
 type connections struct {
 	bound int
 

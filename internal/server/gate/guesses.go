@@ -41,7 +41,7 @@ func NewGuesses(clock func() time.Time) *Guesses {
 }
 
 // Try counts an attempt with a key from the address as a wrong key. The caller of Try then checks the key, and calls
-// right if the key is valid. If the address must wait before a further attempt with this key id, Try returns a failure
+// right if the key is valid. If the address must wait before a further attempt with the key id, Try returns a failure
 // with the wait.
 func (g *Guesses) Try(address, key string) (right func(), err error) {
 	id, _, _ := strings.Cut(key, ".")

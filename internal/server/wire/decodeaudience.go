@@ -28,7 +28,7 @@ type Audience struct {
 // For an audience expression, the form depends on the kind of ids of the deployment.
 type Form uint8
 
-// The response to a call about users has one of these forms.
+// These constants are the forms in which responses list users.
 const (
 	InLists     Form = iota // lists of ids: for user_ids, and for expressions over text ids
 	InBitmaps               // bitmaps of dense ids: for users_bitmap, and for expressions over dense ids
@@ -172,8 +172,8 @@ func (a *Audience) GivenBytes() int64 {
 	return a.Given.size() + int64((UserBytes+a.IDBytes())*len(a.Users))
 }
 
-// bitmapUsers decodes at most limit ids from a roaring bitmap in base64. The function validates every byte of the
-// bitmap before it expands the first id.
+// bitmapUsers decodes at most limit ids from a roaring bitmap in base64. bitmapUsers validates every byte of the bitmap
+// before the first id is expanded.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {

@@ -33,7 +33,8 @@ func (c *SetChange) Bytes() int64 {
 // numbers count as 0.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
-// Unstored adds users to a failure, in ascending order. The store may not have stored the changes of these users.
+// Unstored adds users to a failure, in ascending order. Users belong to the failure when the store may not have stored
+// their changes.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
 		f.Unavailable = capping.AppendDense(nil, users)

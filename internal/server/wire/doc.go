@@ -11,9 +11,9 @@
 // The decoder validates every byte of a bitmap before it expands the first id. The validation takes time linear in the
 // size of the bitmap. The validation in the roaring bitmap library takes quadratic time for a container of many runs.
 //
-// Ids that are not dense, and dense ids as JSON strings, are decoded differently. A Given keeps these ids in one slice,
-// packed or as text, in the order of the users. The encoder copies the ids from this slice. The decoder chooses between
-// the two ways once for each list.
+// Ids that are not dense, and dense ids as JSON strings, are decoded differently. A Given keeps ids that are not dense,
+// and dense ids as JSON strings, in one slice, packed or as text, in the order of the users. The encoder copies the ids
+// from the slice of the Given. The decoder chooses between the two ways once for each list.
 //
 // # Encoding
 //

@@ -282,7 +282,7 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 }
 
 // appendBase64Bitmap appends a bitmap of the users, in base64, as a JSON string. The users must be in ascending order.
-// The function uses scratch as a buffer and returns it for the next call.
+// appendBase64Bitmap uses scratch as a buffer and returns scratch for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

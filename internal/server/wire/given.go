@@ -137,8 +137,8 @@ func appendTextID(dst, id []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendPacked appends the packed ids of the users at the given positions, in base64, as a JSON string. The function
-// uses scratch as a buffer and returns it for the next call.
+// appendPacked appends the packed ids of the users at the given positions, in base64, as a JSON string. appendPacked
+// uses scratch as a buffer and returns scratch for the next call.
 func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places []Place) (extended,
 	scratchOut []byte) {
 	width := g.scheme.Width()
@@ -245,8 +245,8 @@ type givenDecoder struct {
 	given  *Given
 }
 
-// givenBytes is the memory in bytes for one user, without the bytes of text ids: an image, an id of 16 bytes, and two
-// entries in the table that finds repeated users.
+// givenBytes is the memory in bytes for one user: an image, an id of 16 bytes, and two entries in the table that finds
+// repeated users. The memory for the bytes of text ids is not included.
 const givenBytes = 8 + 16 + 8
 
 // givenIDs decodes an array of at most limit ids, which the scheme parses. If the array has more ids, the error text
@@ -335,8 +335,8 @@ func (g *givenDecoder) at() string {
 }
 
 // dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
-// Nearly all UUIDs come in this form. dashedUUID does not search for the closing quote or for escapes, because the
-// parser of UUIDs rejects these bytes.
+// Nearly all UUIDs in requests are JSON strings of 36 bytes. dashedUUID does not search for the closing quote or for
+// escapes, because the parser of UUIDs rejects these bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36
 	value := g.data[g.pos:]

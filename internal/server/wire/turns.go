@@ -71,7 +71,7 @@ func (t *turns) end() {
 	t.pass()
 }
 
-// pass lets the next holder start an evaluation. The next holder is the one that has waited longest since its last
+// pass lets the next holder start an evaluation. The next holder is the holder that has waited longest since its last
 // evaluation. The caller of pass holds t.mu.
 func (t *turns) pass() {
 	if len(t.order) == 0 {
