@@ -16,7 +16,7 @@ var states = []string{"ok", "degraded", "down"}
 const healthTimeout = time.Second
 
 // state is a metric collector for the state of a store. The metric has a series for each state. The series of the
-// current state is 1, and the others are 0.
+// current state is 1, and the series of all other states are 0.
 type state struct {
 	store capping.Store
 	desc  *prometheus.Desc

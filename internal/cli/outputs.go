@@ -31,7 +31,7 @@ type Outputs struct {
 	Unavailable string `placeholder:"FILE" help:"File for the users about whom the service could not decide, so that they can be retried."`
 }
 
-// standard is the file name that stands for standard output.
+// standard is the file name that means standard output.
 const standard = "-"
 
 // output is a file of users, with the flag that names the file.

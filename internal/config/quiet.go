@@ -10,7 +10,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// userZone is the configured value that stands for the time zone of each user.
+// userZone is the configured value that means the time zone of each user.
 const userZone = "user"
 
 // maxQuietSets is the maximum number of sets in one entry of quiet hours. maxQuietSets limits the number of set

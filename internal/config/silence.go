@@ -68,8 +68,8 @@ type silences struct {
 	looked      int
 }
 
-// silence maps each time zone to a text about its days without a minute for sends. A silence does not contain time
-// zones without such days.
+// silence maps each time zone to a text about its days without a minute for sends. A silence contains only time zones
+// that have a day without a minute for sends.
 type silence map[string]string
 
 // on lists the silent days of a channel, first for all users and then for users of sets with further silent days. Each

@@ -21,7 +21,7 @@ const (
 	quietName      = "quiet"
 )
 
-// allWord is the configured value that stands for all sends, with and without a channel.
+// allWord is the configured value that means all sends, with and without a channel.
 const allWord = "all"
 
 // suppress reads the suppressed sets in the order of the file. If a user is in several suppressed sets, responses name

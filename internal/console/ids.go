@@ -221,8 +221,8 @@ func (g *given) tooMany() string {
 		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(most).Text)
 }
 
-// readWords reads user ids that are separated by white space, commas or semicolons. Text ids may contain these
-// characters, so each text id must be on a separate line. The result fault describes the first error and names its
+// readWords reads user ids that are separated by white space, commas or semicolons. Text ids may contain spaces, commas
+// and semicolons, so each text id must be on a separate line. The result fault describes the first error and names its
 // line.
 func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	found = newGiven(kind)

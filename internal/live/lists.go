@@ -298,7 +298,7 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 }
 
 // Records returns the live changes of all users for whom keep returns true, packed into records. A store that has lost
-// these changes stores the records again.
+// live changes stores the records again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -82,7 +82,7 @@ func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 
 // SignIn returns the caller to whom an API key belongs. The key needs the scope read. SignIn logs successes and
 // refusals in the way of API calls. After several wrong keys with the same key id from one address, the next attempt
-// with this key id from this address must wait.
+// with the key id from the address must wait.
 func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {

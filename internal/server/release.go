@@ -44,8 +44,8 @@ type release struct {
 	left    int64 // number of users whose sends no step has released
 }
 
-// Release removes the recorded sends of a message on a channel; the channel "" stands for all channels. Release removes
-// as many sends as possible before the deadline of ctx. Release calls the function took after each step.
+// Release removes the recorded sends of a message on a channel; the channel "" means all channels. Release removes as
+// many sends as possible before the deadline of ctx. Release calls the function took after each step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)

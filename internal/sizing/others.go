@@ -8,7 +8,7 @@ func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
 
-// The test TestBytesOnTheWire measures this constant.
+// The test TestBytesOnTheWire measures scriptUsers.
 const (
 	scriptUsers = 8 // number of users in a bucket that a script writes together
 )

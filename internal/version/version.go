@@ -8,7 +8,7 @@ import (
 	"capper/internal/zones"
 )
 
-// version, commit and date describe the build. The linker sets these variables, and no code changes them.
+// version, commit and date describe the build. The linker sets version, commit and date, and no code changes them.
 var version, commit, date string
 
 // Unknown is the text for a value that is missing in the build, for example after a build outside a checkout.

@@ -35,9 +35,9 @@
 //
 // Before the last pass, no service uses the Redis store, so a pass may replace the log of a user in Redis. Releases and
 // erasures between two passes get to Redis when a pass replaces logs. If Redis contains a send that no copy ever
-// contained, another program has written the send. The pass then stops before it removes anything. An unfinished pass
-// may have written sends to Redis that the next copy no longer contains. For this reason, the next pass also reads the
-// copy of the unfinished pass, and reads back the log of every user.
+// contained, another program has written the send. The pass then stops before it removes anything. After an unfinished
+// pass, the next pass also reads the copy of the unfinished pass, and reads back the log of every user, because Redis
+// may contain sends that the next copy no longer contains.
 //
 // A migration does not copy sends that are older than every window, counts of messages, and logs of pacers.
 package ops

@@ -43,7 +43,7 @@ type Frame struct {
 }
 
 // uploadsAtOnce is the maximum number of simultaneous large forms. The budgets of the API do not limit the memory of
-// these forms.
+// forms.
 const uploadsAtOnce = 2
 
 // uploadTimeout is the time limit for uploading a large form, so that a slow upload does not block other visitors for

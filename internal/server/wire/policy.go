@@ -58,7 +58,7 @@ func quietOf(q *capping.Quiet, policy *capping.Policy) api.Quiet {
 	}
 }
 
-// userZone is the name that stands for the time zone of each user.
+// userZone is the name that means the time zone of each user.
 const userZone = "user"
 
 func channelNames(set capping.ChannelSet, policy *capping.Policy) (names []string) {
