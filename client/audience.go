@@ -17,14 +17,14 @@ import (
 // Audience selects users by an expression over the segments and sets of one generation.
 type Audience struct {
 	// Expression combines names of segments and sets with & (both), | (either), - (the first without the second; a
-	// blank must precede it) and parentheses: "active - country/my". The operator & binds first; the others are
-	// evaluated from left to right.
+	// blank must precede it) and parentheses: "active - country/my". The operator & binds first; the operators | and -
+	// are evaluated from left to right.
 	Expression string
 	Generation string      // "": the current one at the first call
 	Sample     *api.Sample // only a share of the users; nil: all
 
-	// These fields select the users of one call. FilterAll and ReleaseAll set them and reject an audience with any of
-	// them.
+	// Part, MaxUsers and Cursor select the users of one API call. FilterAll and ReleaseAll set these fields, and reject
+	// an audience in which they are set.
 	Part     *api.Part // one of several parts
 	MaxUsers int       // maximum users, the lowest ids first; AudienceTaken.Next selects the rest. 0: all
 	Cursor   string    // AudienceTaken.Next of the previous call
@@ -54,10 +54,10 @@ func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel strin
 // CountRequest asks for the number of users in an audience. The request records no sends.
 type CountRequest struct {
 	Audience *Audience // required
-	// Total: return only the total, which costs much less. Segments and Sets of the answer are empty.
+	// Total asks only for the total, which costs much less. The result then has no Segments and no Sets.
 	Total bool
-	// Channel: also return in Preview how many users could receive a send on the channel now ("": without a channel).
-	// Nil: no preview.
+	// Channel asks for the Preview: how many users could receive a send on the channel now ("": a send without a
+	// channel). If Channel is nil, the result has no Preview.
 	Channel *string
 }
 
@@ -86,7 +86,7 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 }
 
 // errDecidedByTwo reports that the calls of one preview used two generations of the segments, or two configurations.
-// The sum of their results would be meaningless.
+// The sum of the results of these calls would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
@@ -115,8 +115,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// preview calls the service for each part of an audience, and stores the sum of the previews in a count. preview also
-// stores the generation and the configuration version that the service used.
+// preview makes an API call for each part of an audience, and stores the sum of the previews in a count. preview also
+// stores which generation and which configuration version the service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -243,9 +243,9 @@ func (p *Parts) batches() iter.Seq[batch] {
 // error, a new run with the Generation of the AudienceError completes the interrupted run.
 type AudienceError struct {
 	Generation  string // generation of the run
-	Parts, Done int    // Done: number of answered parts
+	Parts, Done int    // Done: number of parts for which the service has returned a response
 	Users       uint64 // users of all parts
-	Asked       uint64 // users of the answered parts
+	Asked       uint64 // users of the parts for which the service has returned a response
 	Err         error
 }
 

@@ -37,7 +37,7 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	return c.FilterParts(ctx, r, parts, each)
 }
 
-// FilterParts works like FilterAll for the given parts of r.Audience. The parts may be all parts of the audience, or
+// FilterParts works like FilterAll for the given parts of r.Audience. The caller passes all parts of the audience, or
 // only the parts that an earlier run has not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {

@@ -11,8 +11,9 @@ import (
 )
 
 // A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode these lists as
-// Redis takes to decide about the users. So this file itself reads lists of users in the form that services write.
-// Package encoding/json decodes all other members and all other forms, and reports the faults of invalid responses.
+// Redis takes to decide about the users. This file therefore contains a faster decoder for lists of users. The faster
+// decoder accepts only the form that the service writes. Package encoding/json decodes all other members and all other
+// forms of lists, and reports the faults of invalid responses.
 
 // decode decodes a response body. For types with their own decoder, decode skips the syntax check of encoding/json.
 func decode(answer []byte, out any) error {
@@ -48,13 +49,13 @@ func (f *filteredStrings) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &f.FilterStrings)
 }
 
-// lists are the lists of users in a response.
+// lists holds the lists of users in a response.
 type lists[ID, Denial any] struct {
 	allowed, replayed, unavailable []ID
 	denied                         []Denial
 }
 
-// read decodes the lists of users in a response, and returns a JSON object with all other members of the response. ok
+// read decodes the lists of users in a response. read returns a JSON object with all other members of the response. ok
 // is false if the text does not have the form that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}

@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// An Error has one of these codes.
+// These constants are the codes of an Error.
 const (
 	CodeInvalidRequest   = api.CodeInvalidRequest
 	CodeUnauthorized     = api.CodeUnauthorized

@@ -54,8 +54,8 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides when a Pacer requests permits, and how many. Each request aims at the permits that callers use within
-// Ahead plus two round trips.
+// demand decides when a Pacer requests permits, and how many. A request asks for the number of permits that callers are
+// expected to use within Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
@@ -105,8 +105,8 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due returns the time of the next request for permits, or false if only a new caller can make one necessary. The
-// argument lacking is the number of permits that waiting callers lack.
+// due returns the time of the next request for permits, or false if no request is needed until a new caller arrives.
+// The argument lacking is the number of permits that waiting callers lack.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -122,8 +122,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask starts a request for permits if one is due. Otherwise ask returns the time of the next request, or false if only
-// a new caller can make one necessary.
+// ask starts a request for permits if a request is due. If no request is due, ask returns the time of the next request,
+// or false if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -234,7 +234,7 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 const mostPause = 10 * time.Second
 
 // until returns the pause before the next request for permits, if the service expects free slots after the time d. The
-// pause varies at random, so that no client is always the last one.
+// pause varies at random, so that no client is always the last client to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
@@ -257,10 +257,10 @@ func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 // promptly is the round trip time up to which a response is never late, unless a limit has a very short window.
 const promptly = 100 * time.Millisecond
 
-// bound computes how old the permits of a response may become. A response is in time within 100 ms: later sends would
-// come together with sends of later slots. Over a slow network, a response is in time within four times the quickest of
-// the last round trips; otherwise all permits would be late. At least a quarter of the time remains for the use of the
-// permits.
+// bound computes how old the permits of a response may become. A response is in time if it arrives within 100 ms. After
+// a later response, sends would coincide with the sends of later slots. Over a slow network, a response is also in time
+// within four times the quickest of the last round trips, because otherwise all permits would be late. At least a
+// quarter of the time remains for the use of the permits.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
@@ -289,8 +289,8 @@ func (p *Pacer) judge(answer *timely) error {
 	return nil
 }
 
-// call sends a request for permits, and repeats it while the error may be temporary and a caller waits. call also
-// repeats the request after a late response, because the next response says which slots are still ahead.
+// call sends a request for permits. call repeats the request while the error may be temporary and a caller waits. call
+// also repeats the request after a late response, because the next response says which slots are still in the future.
 func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	for attempt := 1; ; attempt++ {
 		answer := &timely{sent: time.Now()}
@@ -312,7 +312,8 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	}
 }
 
-// recovered calls OnAnswer for the first response after failed attempts. A response that rejects the request counts.
+// recovered calls OnAnswer for the first response after failed attempts. A response that rejects the request also
+// counts as a response.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return

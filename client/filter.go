@@ -31,12 +31,12 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the result of a filter call; its fields depend on how the request names users. A request with Users
-// fills Allowed, Replayed, Denied and Unavailable; a request with IDs fills the fields that end in IDs. A request with
-// a Bitmap, or with an Audience of dense ids, fills the fields with bitmaps. A request with an Audience of UUIDs or
-// uint64 ids fills the fields that end in Packed; with text ids, it fills the fields that end in IDs. A request with
-// Packed fills the fields with bitmaps of positions in Packed, counted from 0. A repeated id in Packed has the position
-// of its first occurrence.
+// FilterResult is the result of a filter call. Which fields are set depends on how the request names users. A request
+// with Users fills Allowed, Replayed, Denied and Unavailable. A request with IDs fills the fields that end in IDs. A
+// request with a Bitmap, or with an Audience of dense ids, fills the fields with bitmaps. A request with an Audience of
+// UUIDs or uint64 ids fills the fields that end in Packed. A request with an Audience of text ids fills the fields that
+// end in IDs. A request with Packed fills the fields with bitmaps of positions in Packed, counted from 0. A repeated id
+// in Packed has the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded

@@ -26,8 +26,8 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// due returns the time of the next call that begins or extends the lease, or false if no call is needed. The argument
-// last is the last slot of the request's permits.
+// due returns the time of the next call that begins or extends the lease, or false if the lease needs no call. The
+// argument last is the last slot of the request's permits.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -39,7 +39,8 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 }
 
 // keepLeases begins and extends the leases of all requests with permits in the stock, while a caller waits. keepLeases
-// returns the time of the next call for a lease, or false if no call is needed. The caller holds the lock.
+// returns the time of the next call for a lease, or false if no lease needs a call. The caller of keepLeases holds the
+// Pacer's lock.
 func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	if p.waiting.Len() == 0 || p.leaseless || p.idle != nil {
 		return now, false

@@ -25,7 +25,8 @@ type MessagesQuery struct {
 	Cursor    string    // the Next of the previous page; "": the first page
 }
 
-// A list of messages has one of these orders: the latest call first, or the most users in calls first.
+// SortLastCall and SortAsked are the orders of a list of messages: the latest call first, or the largest number of
+// users in calls first.
 const (
 	SortLastCall = "last_call"
 	SortAsked    = "asked"

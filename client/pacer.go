@@ -69,7 +69,7 @@ type Pacer struct {
 	stock   stock
 	dropped int64 // permits that nobody used in time
 	demand  demand
-	timer   *time.Timer // fires at the next action while a caller waits
+	timer   *time.Timer // fires at the time of the next action while a caller waits
 
 	fetching context.CancelFunc // cancels the running call; nil: no call runs
 	open     *asking            // request without a response, which is repeated
@@ -109,20 +109,20 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	return p, nil
 }
 
-// Wait blocks until one send may start; see WaitN.
+// Wait blocks until one send may start. Wait works like WaitN with n = 1.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
 // WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The number n is
-// from 1 to api.MaxPermits and should be small compared to the limits of the pacers. Because the sends with earlier
-// slots start late, up to n-1 sends more than the max of a limit may start within the window of the limit. Callers that
-// can send fewer messages should use WaitUpTo.
+// from 1 to api.MaxPermits and should be small compared to the limits of the pacers. The sends with earlier slots start
+// late. Within the window of a limit, up to n-1 more sends than the limit's max may therefore start. Callers that can
+// send fewer messages should use WaitUpTo.
 //
 // WaitN returns the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an error of
 // WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an outage
 // until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats the call to
 // learn which slots are still ahead. A response is late if it took more than 100 ms and more than four times the
-// quickest of the last responses. The Pacer drops an unused permit a second after its slot, or a window of the pacer's
-// limits after its slot if that is shorter.
+// quickest of the last responses. The Pacer drops an unused permit one second after its slot. If the shortest window of
+// the pacer's limits is below a second, the Pacer drops the permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err

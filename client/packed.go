@@ -8,7 +8,7 @@ import (
 )
 
 // Packed holds ids as bytes one after the other, in a third of the space of ids as strings. A UUID takes 16 bytes, and
-// a uint64 id takes 8 bytes, big endian. Other kinds of ids have no packed form.
+// a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
 type Packed struct {
 	Bytes []byte
 	Width int // bytes of an id
@@ -85,8 +85,9 @@ const (
 	inStrings             // of texts
 )
 
-// formOf returns how a response names users: as packed ids if it has the key name_packed, as strings if it has the key
-// list, and otherwise as bitmaps. formOf looks only at the keys of the outermost object.
+// formOf returns how a response names users. If the response has the key name_packed, it names users as packed ids. If
+// the response has the key list, it names users as strings, and otherwise as bitmaps. formOf looks only at the keys of
+// the outermost object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {

@@ -65,7 +65,8 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	return p.idle, true
 }
 
-// ended closes the channel idle of a closed Pacer when no request for permits runs. The caller holds the lock.
+// ended closes the channel idle of a closed Pacer when no request for permits runs. The caller of ended holds the
+// Pacer's lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
 		select {
@@ -76,8 +77,8 @@ func (p *Pacer) ended() {
 	}
 }
 
-// leftover removes all permits from the stock, and returns their number for each request that may have future slots.
-// leftover also returns a request without a response, because the service may have granted its permits.
+// leftover removes all permits from the stock. leftover returns their number for each request that may have future
+// slots. leftover also returns a request without a response, because the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 	return read[api.Generations](ctx, c, "/v1/generations")
 }
 
-// GenerationChanges returns the differences between a generation at the source and a later one.
+// GenerationChanges returns the differences between a generation at the source and a later generation.
 func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
 	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+
 		url.Values{"since": {from}}.Encode())
@@ -51,7 +51,7 @@ type LookupResult struct {
 
 	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // members of each set of LookupRequest.Sets
-	// With an Audience of UUIDs or uint64 ids: packed ids, as Segments and Sets.
+	// With an Audience of UUIDs or uint64 ids, SegmentPacked and SetPacked replace Segments and Sets by packed ids.
 	SegmentPacked map[string][]byte
 	SetPacked     map[string][]byte
 	Audience      *api.AudienceTaken // with an Audience: its users and the cursor of the next call

@@ -14,8 +14,8 @@ import (
 	"capper/client/api"
 )
 
-// SetChange adds users to a set and removes users from it. At least one list must name a user, and no user may be in
-// both. Repeated users count once.
+// SetChange adds users to a set and removes users from it. At least one list must contain a user, and no user may be in
+// both lists. Repeated users count once.
 type SetChange struct {
 	Add    []uint32
 	Remove []uint32
@@ -34,13 +34,15 @@ type SetChange struct {
 // setCalls is the number of users from which a change of a set sends a bitmap instead of ids.
 const setCalls = 1000
 
-// ChangeSet changes a set. When ChangeSet returns without an error, every later call of every instance decides with the
-// change, and no crash loses it. ChangeSet needs an API key with the scope lists. ChangeSet makes several API calls for
-// more than api.MaxSetUsers users. The result counts the users of all API calls, and has the time of the last API call.
+// ChangeSet changes a set. When ChangeSet returns without an error, all later decisions of all service instances use
+// the change, and no crash loses the change. ChangeSet needs an API key with the scope lists. ChangeSet makes several
+// API calls for more than api.MaxSetUsers users. The result counts the users of all API calls, and has the time of the
+// last API call.
 //
-// After an error, some users may have been changed. The result, unless it is nil, counts the users of the calls with
-// status 200. Repeating ChangeSet is safe. ChangeSet does not retry CodeTooManyRecords: the set has its maximum number
-// of changes, and only a build that contains the changes makes space.
+// After an error of ChangeSet, some users of the change may have been added or removed. The result, unless it is nil,
+// counts the users of the calls with status 200. Repeating ChangeSet is safe. ChangeSet does not retry
+// CodeTooManyRecords: the set has its maximum number of changes, and only a build that contains the changes makes
+// space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
 	bodies, err := change.bodies()
 	if err != nil {

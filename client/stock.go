@@ -14,8 +14,8 @@ type stock struct {
 }
 
 // stockRun is a series of permits whose slots have equal distances. The Pacer knows a slot only roughly, because the
-// service granted the permit at some time between the call and the response. The Pacer uses a permit as if its slot
-// were at the latest possible time, and drops it as if its slot were at the earliest possible time.
+// service granted the permit at some time between the call and the response. For using a permit, the Pacer assumes the
+// latest possible slot. For dropping a permit, the Pacer assumes the earliest possible slot.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first, on the monotonic clock
 	every   time.Duration
@@ -75,7 +75,7 @@ func (s *stock) lasts() map[*asking]time.Time {
 	return lasts
 }
 
-// remove removes the permits of the request.
+// remove removes the permits of the given request from the stock.
 func (s *stock) remove(of *asking) {
 	s.runs = slices.DeleteFunc(s.runs, func(r stockRun) bool {
 		if r.of == of {
@@ -101,7 +101,7 @@ func (s *stock) lapse(now time.Time) {
 	s.runs = left
 }
 
-// sort puts the runs in order.
+// sort sorts the runs of permits by the slot of their first permit.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
@@ -123,7 +123,7 @@ type taken struct {
 	until   time.Time     // time until which all of them may be used
 }
 
-// take removes up to n permits whose slot has come.
+// take removes up to n permits whose slot has come from the stock.
 func (s *stock) take(now time.Time, n int) (t taken) {
 	for t.permits < n && len(s.runs) > 0 {
 		upTo := now

@@ -35,7 +35,7 @@ func (g *given) check(call string) error {
 	return nil
 }
 
-// wireBitmap returns a bitmap for a request, or nil for none.
+// wireBitmap returns a bitmap for a request, or nil if users is nil.
 func wireBitmap(users *roaring.Bitmap) *api.Bitmap {
 	if users == nil {
 		return nil

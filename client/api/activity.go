@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Activity is the answer of GET /v1/activity: the decisions of all instances about all messages, by hour.
+// Activity is the response to GET /v1/activity: the decisions of all instances about all messages, by hour.
 type Activity struct {
 	Since time.Time      `json:"since"` // begin of the first hour
 	Until time.Time      `json:"until"`

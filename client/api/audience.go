@@ -6,29 +6,29 @@ import (
 )
 
 // AudienceQuery selects the users of a call by an expression over segments and sets, instead of user_ids or
-// users_bitmap. The zero value selects nobody; another field then gives the users.
+// users_bitmap. If the query is the zero value, the request names its users in another field.
 type AudienceQuery struct {
-	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a
-	// blank must precede it) and parentheses. The operator & binds first; the others are evaluated from left to
+	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a blank
+	// must precede it) and parentheses. The operator & binds first; the operators | and - are evaluated from left to
 	// right. "all" is every user in any segment or set, and "default" is every such user without a segment.
 	Audience string  `json:"audience,omitempty"`
 	Sample   *Sample `json:"sample,omitempty"` // only a share of the users
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
-	// MaxUsers is the maximum number of users of this call, the lowest ids first, or where ids are not dense the ids
-	// with the lowest images; AudienceTaken.Next selects the next ones. 0: all users, which is an error when there are
-	// more than a call allows.
+	// MaxUsers is the maximum number of users of this API call; 0: all users. The service selects the users with the
+	// lowest ids, or with the lowest images if ids are not dense. AudienceTaken.Next selects the users that follow. If
+	// MaxUsers is 0 and the audience has more users than a call allows, the response is an error.
 	MaxUsers int `json:"max_users,omitempty"`
-	// Cursor is the AudienceTaken.Next of the previous call. All other fields of the query must be unchanged.
+	// Cursor is the AudienceTaken.Next of the previous response. All other fields of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`
-	// Generation selects the generation in which the names are looked up. "": that of the cursor, or otherwise the
-	// current one.
+	// Generation selects the generation in which the service looks up the names. "": the generation of the cursor, or
+	// the current generation if there is no cursor.
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample selects a fixed share of the users; see the documentation of the API. A Sample has either Percent, or From and
-// To. From and To are percentages on the scale of the salt; samples whose ranges do not overlap have no common user.
+// Sample selects a fixed share of the users; docs/audiences.md describes samples. A Sample has either Percent, or From
+// and To. From and To are percentages. Two Samples with the same salt and disjoint ranges have no common user.
 type Sample struct {
-	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the range from 0 to Percent
+	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; equals the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
 	To      float64 `json:"to,omitempty"`      // in percent, at most 100
 	Salt    string  `json:"salt"`              // a different salt selects a different sample
@@ -43,14 +43,14 @@ type Part struct {
 // MaxParts is the maximum number of parts of an audience.
 const MaxParts = 10_000
 
-// AudienceTaken describes the users whom a call with an audience selected.
+// AudienceTaken describes the users whom a request with an audience selected.
 type AudienceTaken struct {
 	// generation of the names; an instance keeps the generation for an hour after the last call to this instance that
 	// used it
 	Generation string `json:"generation"`
 	Users      int    `json:"users"`               // number of users of this call
 	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
-	NextPart   *Part  `json:"next_part,omitempty"` // the next part; nil: none
+	NextPart   *Part  `json:"next_part,omitempty"` // the next part; nil: this part is the last
 }
 
 // AudienceCountRequest is the body of POST /v1/audience/count.
@@ -61,24 +61,24 @@ type AudienceCountRequest struct {
 	Detail  string  `json:"detail,omitempty"` // DetailSets, the default, or DetailTotal
 }
 
-// An audience can be counted in these ways.
+// DetailSets and DetailTotal say how detailed the count of an audience is.
 const (
 	DetailSets  = "sets"  // the total, and the numbers by segment and by set
-	DetailTotal = "total" // only the total: Segments and Sets of the answer are empty
+	DetailTotal = "total" // only the total: Segments and Sets of the response are empty
 )
 
-// AudienceCount is the answer to POST /v1/audience/count.
+// AudienceCount is the response to POST /v1/audience/count.
 type AudienceCount struct {
 	Generation string `json:"generation"`
 	// Expression is the audience with the configuration's names replaced by their expressions. A caller who requests
-	// parts with it gets the same users after a reload. "": the audience contains no such name, or the result would
-	// be too long for a call.
+	// parts with this Expression gets the same users, even after a reload of the configuration. "": the audience
+	// contains no such name, or the result would be too long for a call.
 	Expression string            `json:"expression,omitempty"`
 	Users      uint64            `json:"users"`
 	Segments   map[string]uint64 `json:"segments"` // without segments that have none of the users; NoSegment for users without a segment
 	Sets       map[string]uint64 `json:"sets"`     // without sets that have none of the users
-	// Preview, if a channel is given, is the answer that a filter call would give now. The next two fields name the
-	// generation and the configuration that decided it.
+	// Preview, if the request has a channel, is the response that a filter call would return now. The next two fields
+	// name the generation and the configuration that decided.
 	Preview           *Summary `json:"preview,omitempty"`
 	PreviewGeneration string   `json:"preview_generation,omitempty"`
 	ConfigVersion     string   `json:"config_version,omitempty"`
@@ -99,7 +99,7 @@ type ForecastRequest struct {
 	Used bool        `json:"used,omitempty"` // also count the users by their sends that count now, in Forecast.Used
 }
 
-// Forecast is the answer to POST /v1/forecast.
+// Forecast is the response to POST /v1/forecast.
 type Forecast struct {
 	Generation    string `json:"generation"`     // generation of the segments
 	ConfigVersion string `json:"config_version"` // version of the configuration that decided
@@ -120,7 +120,7 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep is the number of users with at least Sends counted sends, and with fewer sends than the next step.
+// UseStep counts the users who have at least Sends counted sends, but fewer than the Sends of the next step.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

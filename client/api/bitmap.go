@@ -8,11 +8,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Bitmap is a set of users. In JSON it is a string with the base64 encoding of a roaring bitmap in the portable
+// Bitmap is a set of users. In JSON, a Bitmap is a string: the base64 encoding of a roaring bitmap in the portable
 // format.
 type Bitmap struct{ *roaring.Bitmap }
 
-// MarshalText encodes the bitmap; nil means the empty set.
+// MarshalText encodes the bitmap. A nil bitmap is encoded as the empty set.
 func (b Bitmap) MarshalText() ([]byte, error) {
 	raw, err := b.OrEmpty().ToBytes()
 	if err != nil {
@@ -21,7 +21,7 @@ func (b Bitmap) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, raw), nil
 }
 
-// UnmarshalText decodes and validates the bitmap, because the library may corrupt memory on an invalid one.
+// UnmarshalText decodes and validates the bitmap. The roaring library may corrupt memory if a bitmap is invalid.
 func (b *Bitmap) UnmarshalText(text []byte) error {
 	raw, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -46,7 +46,7 @@ func (b *Bitmap) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// OrEmpty returns the bitmap, or an empty one for nil.
+// OrEmpty returns the bitmap, or an empty bitmap if b.Bitmap is nil.
 func (b Bitmap) OrEmpty() *roaring.Bitmap {
 	if b.Bitmap == nil {
 		return roaring.New()

@@ -3,8 +3,8 @@ package api
 // MaxMessageID is the maximum length of a message id in bytes.
 const MaxMessageID = 128
 
-// These are the default bounds of a call, which the service's configuration may change. The service rejects larger
-// calls with CodeTooLarge.
+// MaxUserIDs, MaxBitmapUsers and MaxBodyBytes are the default bounds of an API call. The configuration of the service
+// may change these bounds. The service rejects larger calls with CodeTooLarge.
 const (
 	MaxUserIDs     = 100_000   // ids of user_ids
 	MaxBitmapUsers = 1_000_000 // users in users_bitmap

@@ -9,13 +9,13 @@ type SendsCheckRequest struct {
 	Channel     string   `json:"channel,omitempty"` // "": a send without a channel
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
-	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a SendsCheckStrings
-	// Images holds 16 hexadecimal digits for each user; the answer is a SendsCheckStrings with image:<digits> as ids.
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the response is a SendsCheckStrings
+	// Images holds 16 hexadecimal digits for each user; the response is a SendsCheckStrings with image:<digits> as ids.
 	Images []string `json:"images,omitempty"`
 }
 
-// SendsCheck is the answer to POST /v1/sends/check. SendsCheck only counts the users with a recorded send, and does not
-// list them.
+// SendsCheck is the response to POST /v1/sends/check. SendsCheck only counts the users with a recorded send, and does
+// not list them.
 type SendsCheck struct {
 	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by storage location
 	Unavailable []uint32          `json:"unavailable"` // unknown result: ask again
@@ -35,7 +35,7 @@ type SendsCheckSummary struct {
 	Requested int `json:"requested"`
 	Recorded  int `json:"recorded"`
 	Missing   int `json:"missing"`
-	// Forgotten counts users whose log lacks the send but is full, so newer sends may have displaced it.
+	// Forgotten counts users whose full log lacks the send. Newer sends may have displaced the send from a full log.
 	Forgotten   int `json:"forgotten"`
 	Unavailable int `json:"unavailable"`
 	Duplicates  int `json:"duplicates"`

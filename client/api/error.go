@@ -5,7 +5,7 @@ import "net/http"
 // Code is the stable name of an error for programs.
 type Code string
 
-// An error has one of these codes. Each code has one HTTP status.
+// These constants are all codes of errors. Each code belongs to one HTTP status.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeUnauthorized     = "unauthorized"
@@ -72,15 +72,14 @@ func (c Code) Status() int {
 	return http.StatusInternalServerError
 }
 
-// Error is the response to a rejected call.
+// Error is the body of the response to a rejected API call.
 type Error struct {
 	Error Refusal `json:"error"`
 	// Unavailable lists the users whose changes may not be stored, for a call that changes a set. Repeat the call.
 	Unavailable []uint32 `json:"unavailable,omitempty"`
-	// UnavailableIDs lists these users in place of Unavailable where ids are not dense, and for a call that gave dense
-	// ids as strings.
+	// UnavailableIDs replaces Unavailable if ids are not dense, or if the call contained dense ids as strings.
 	UnavailableIDs []string `json:"unavailable_ids,omitempty"`
-	// UnavailableImages lists those of these users whom the call named by images.
+	// UnavailableImages lists the users whose changes may not be stored, if the call named them by images.
 	UnavailableImages []string `json:"unavailable_images,omitempty"`
 }
 
@@ -91,7 +90,7 @@ type Refusal struct {
 	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]; "": none
 	// position of the error in the text of Field, in characters from 1; 0: unknown
 	Column int `json:"column,omitempty"`
-	// RequestID is the answer's X-Request-Id, which identifies the request in the service's log; "" from older
+	// RequestID is the X-Request-Id of the response, which identifies the request in the service's log; "" from older
 	// services.
 	RequestID string `json:"request_id,omitempty"`
 }

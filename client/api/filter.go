@@ -10,8 +10,8 @@ type FilterRequest struct {
 	MessageID   string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; optional when Record is false
 	Channel     string   `json:"channel,omitempty"`    // a configured one; "": none
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
-	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a FilterPositions
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the response has bitmaps too
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the response is a FilterPositions
 	AudienceQuery
 	// nil: true. false: nobody is denied, but the send is recorded
 	Enforce *bool      `json:"enforce,omitempty"`
@@ -21,13 +21,14 @@ type FilterRequest struct {
 	At      *time.Time `json:"at,omitempty"`     // with Record false: the time for which to decide; nil: now
 }
 
-// FilterRequest.Detail selects, by one of these values, how the answer describes denied users.
+// DetailDenials and DetailCounts are the values of FilterRequest.Detail, which selects how the response describes
+// denied users.
 const (
 	DetailDenials = "denials" // list each denied user
 	DetailCounts  = "counts"  // only count denied users, in the summary
 )
 
-// FilterIDs is the answer to a filter call with user_ids.
+// FilterIDs is the response to a filter call with user_ids.
 type FilterIDs struct {
 	Allowed []uint32 `json:"allowed"` // users who may receive the send, in the order of the request, each once
 	// allowed users whose send an earlier call with the message id had recorded
@@ -40,7 +41,7 @@ type FilterIDs struct {
 	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
 }
 
-// FilterBitmaps is the answer to a filter call with users_bitmap or audience.
+// FilterBitmaps is the response to a filter call with users_bitmap or audience.
 type FilterBitmaps struct {
 	AllowedBitmap  Bitmap `json:"allowed_bitmap"`
 	ReplayedBitmap Bitmap `json:"replayed_bitmap"`
@@ -55,7 +56,7 @@ type FilterBitmaps struct {
 	ConfigVersion string         `json:"config_version"`
 }
 
-// FilterPositions is the answer to a filter call with users_packed. The bitmaps of FilterPositions hold positions of
+// FilterPositions is the response to a filter call with users_packed. The bitmaps of FilterPositions hold positions of
 // ids in users_packed, counted from 0. A repeated id has the position of its first occurrence.
 type FilterPositions struct {
 	AllowedPositions  Bitmap `json:"allowed_positions"`
@@ -69,7 +70,7 @@ type FilterPositions struct {
 	ConfigVersion        string            `json:"config_version"`
 }
 
-// FilterPacked is the answer to a filter call with audience, in a deployment whose ids are UUIDs or uint64.
+// FilterPacked is the response to a filter call with audience, in a deployment whose ids are UUIDs or uint64.
 // FilterPacked holds packed ids: 16 bytes of a UUID, or 8 bytes of a uint64 id, big endian.
 type FilterPacked struct {
 	AllowedPacked  []byte `json:"allowed_packed"`
@@ -95,11 +96,13 @@ type Denial struct {
 	// with LimitQuiet, and with limits in the user's time zone: the time zone that applied
 	Timezone string `json:"timezone,omitempty"`
 	// RetryAt, for a limit, is the earliest known time at which all limits of the user have a free slot outside quiet
-	// hours. For LimitQuiet it is the end of the quiet hours, regardless of the limits. nil: waiting does not help.
+	// hours. For LimitQuiet, RetryAt is the end of the quiet hours, regardless of the limits. nil: waiting never frees
+	// a slot.
 	RetryAt *time.Time `json:"retry_at"`
 }
 
-// Denial.Limit and the counts of denied users use these names for denials by other rules than limits.
+// LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny users. Denial.Limit and the
+// counts of denied users use these names.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing
@@ -205,7 +208,7 @@ type SegmentSummary struct {
 	Allowed   int `json:"allowed"`
 }
 
-// Add adds the counts of another batch.
+// Add adds the counts of the summary of another batch.
 func (s *Summary) Add(batch *Summary) {
 	s.Requested += batch.Requested
 	s.Allowed += batch.Allowed

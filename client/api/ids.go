@@ -1,14 +1,14 @@
 package api
 
-// IDs is the answer of GET /v1/ids: the kind of a deployment's ids, and the key from which the image of an id (a 64-bit
-// number) is computed.
+// IDs is the response to GET /v1/ids. The response contains the kind of a deployment's ids, and the key. The service
+// computes the image of an id, a 64-bit number, from the id and the key.
 type IDs struct {
 	Kind  string `json:"kind"`            // one of the kinds
 	Key   string `json:"key,omitempty"`   // 32 hexadecimal digits; "" for KindDense
 	Check string `json:"check,omitempty"` // checksum of kind and key, which stores and manifests keep; "" for KindDense
 }
 
-// A deployment has ids of one of these kinds.
+// KindDense, KindUint64, KindUUID and KindText are the kinds of ids. All ids of a deployment have one kind.
 const (
 	KindDense  = "dense"  // numbers from 0 to 2^32-1
 	KindUint64 = "uint64" // numbers from 0 to 2^64-1

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// MaxReason is the maximum length of a reason in bytes.
+// MaxReason is the maximum length of AcceptRequest.Reason in bytes.
 const MaxReason = 500
 
 // AcceptRequest is the body of POST /v1/store/accept.
@@ -10,7 +10,7 @@ type AcceptRequest struct {
 	Reason string `json:"reason"` // 1 to MaxReason bytes: the operator's reason
 }
 
-// Accepted is the answer to POST /v1/store/accept.
+// Accepted is the response to POST /v1/store/accept.
 type Accepted struct {
 	Losses []AcceptedLoss `json:"losses"` // empty: there was no loss to accept
 }

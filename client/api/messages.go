@@ -2,15 +2,16 @@ package api
 
 import "time"
 
-// Messages is the answer of GET /v1/messages: campaigns in descending order of their latest call.
+// Messages is the response to GET /v1/messages: campaigns in descending order of their latest call.
 type Messages struct {
 	Messages []Message `json:"messages"`
 	More     bool      `json:"more"` // the list has another page
 	Next     *string   `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends, exactly unless
-// AtLeast is set. The other fields count results of calls, so a user who was in two calls counts twice.
+// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts are
+// exact unless AtLeast is set. All other fields of a Message count results of filter calls, so a user who was in two
+// filter calls counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -37,14 +38,15 @@ type Message struct {
 	LastCall       time.Time `json:"last_call,omitzero"`
 	ConfigVersions []string  `json:"config_versions"`
 
-	// Users counts the distinct users according to the audit; nil without an audit, or if not asked for.
+	// Users counts the distinct users according to the audit. Users is nil without an audit, or if the request did not
+	// ask for users.
 	Users *MessageUsers `json:"users,omitempty"`
-	// FromAudit: the store does not count the message, so all counts are those of the audit.
+	// FromAudit means that the store does not count the message, so all counts come from the audit.
 	FromAudit bool `json:"from_audit,omitempty"`
 }
 
 // MessageUsers counts the distinct users of a message on one channel by their latest result in the audit. Asked is the
-// sum of all other counts of MessageUsers. A user with a recorded send counts as allowed, even if a later call denied
+// sum of all other counts in a MessageUsers. A user with a recorded send counts as allowed, even if a later call denied
 // the message.
 type MessageUsers struct {
 	Asked    int64 `json:"asked"`
@@ -61,7 +63,8 @@ type MessageUsers struct {
 	Generation string                         `json:"generation,omitempty"`
 }
 
-// MessageSegmentUsers counts the distinct users of one segment. Asked is the sum of the other counts.
+// MessageSegmentUsers counts the distinct users of one segment. Asked is the sum of all other counts in a
+// MessageSegmentUsers.
 type MessageSegmentUsers struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"`
@@ -77,7 +80,7 @@ type MessageSegment struct {
 	Denied  int64 `json:"denied"`
 }
 
-// MessageChannels is the answer of GET /v1/messages/{id}: the counts of the message on each channel.
+// MessageChannels is the response to GET /v1/messages/{id}: the counts of the message on each channel.
 type MessageChannels struct {
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -92,7 +95,7 @@ type TitleRequest struct {
 	Title string `json:"title"` // at most 200 characters; "": none
 }
 
-// MessageTitle is the answer to a request that gives a message a title.
+// MessageTitle is the response to PUT /v1/messages/{id}, which sets the title of a message.
 type MessageTitle struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -104,8 +107,8 @@ type ReleaseMessageRequest struct {
 	Channel string `json:"channel,omitempty"` // "": all
 }
 
-// ReleasedMessage is the answer to a release of a message. ReleasedMessage counts the results of the release, for the
-// sends in the audit.
+// ReleasedMessage is the response to POST /v1/messages/{id}/release. ReleasedMessage counts the results of the release,
+// for the sends in the audit.
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`
@@ -113,11 +116,11 @@ type ReleasedMessage struct {
 	Released    int64  `json:"released"`    // number of sends released by this call
 	Absent      int64  `json:"absent"`      // released before, or no longer stored
 	Unavailable int64  `json:"unavailable"` // unknown result: call again
-	// Missing counts recorded sends that the audit does not contain yet, such as recent ones of other instances: call
-	// again. 0: all sends are released.
+	// Missing counts recorded sends that the audit does not contain yet, such as recent sends of other instances. If
+	// Missing is above 0, call again. If Missing is 0, all sends are released.
 	Missing int64 `json:"missing"`
-	// AtLeast: the counts that Missing is computed from are lower bounds (see Message), so Missing may be too small
-	// or too large. Left out: Missing is exact.
+	// AtLeast: Missing is computed from lower bounds (see Message), so Missing may be too small or too large. If
+	// AtLeast is left out, Missing is exact.
 	AtLeast bool `json:"at_least,omitempty"`
 }
 

@@ -23,7 +23,8 @@ type PermitsRequest struct {
 	Lease Wait `json:"lease,omitempty"`
 }
 
-// A PermitsRequest has these bounds.
+// MaxPacers and the constants below bound the fields of a PermitsRequest. MaxRequestID and MaxPacerKey are lengths in
+// bytes.
 const (
 	MaxPacers    = 8
 	MaxPermits   = 100_000
@@ -47,7 +48,7 @@ func (w *Wait) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Permits is the answer to POST /v1/permits.
+// Permits is the response to POST /v1/permits.
 type Permits struct {
 	Granted   int        `json:"granted"`
 	Slots     []Slot     `json:"slots"` // slots of the Granted permits, the earliest first
@@ -60,7 +61,8 @@ type Permits struct {
 }
 
 // UsableFor returns how long after its slot a permit may be used: a second, or the shortest window in the response if
-// that is shorter. The client must drop older permits, because other senders have received permits in the meantime.
+// that is shorter. The client must drop a permit that is older than UsableFor, because other senders may have received
+// permits since then.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {
@@ -88,7 +90,7 @@ type LimitedBy struct {
 	Limit string `json:"limit"`
 }
 
-// LimitedBy.Limit has one of these values, or names a window.
+// LimitRate, LimitQueue and LimitShare are values of LimitedBy.Limit. Every other value names the window of a limit.
 const (
 	LimitRate  = "rate"
 	LimitQueue = "queue"
@@ -107,23 +109,24 @@ type PacerState struct {
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max,omitempty"`
 	Window string `json:"window,omitempty"`
-	// Rate, as configured, and Limits are only in answers about pacers and in those to calls for 0 permits.
+	// The fields Rate, as configured, and Limits are only in responses about pacers and in responses to calls for 0
+	// permits.
 	Rate    string          `json:"rate,omitempty"`
-	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in answers about pacers
+	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in responses about pacers
 	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits
-	Shares  []PacerShare    `json:"shares,omitempty"`   // as configured; only in answers about pacers
-	Group   string          `json:"group,omitempty"`    // as configured; only in answers about pacers
+	Shares  []PacerShare    `json:"shares,omitempty"`   // as configured; only in responses about pacers
+	Group   string          `json:"group,omitempty"`    // as configured; only in responses about pacers
 }
 
-// PacerState.Per has one of these values for a pacer with a separate log for each message or key.
+// PerMessage and PerKey are values of PacerState.Per, for pacers with a separate log for each message or key.
 const (
 	PerMessage = "message"
 	PerKey     = "key"
 )
 
-// PacerLimitUse is a limit of a pacer with its current use.
+// PacerLimitUse describes a limit of a pacer and how many slots of the limit are in use.
 type PacerLimitUse struct {
-	// slots younger than a window, including future ones; nil in answers about a pacer per message or key
+	// slots younger than a window, including future ones; nil in responses about a pacer per message or key
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`
@@ -135,7 +138,7 @@ type PacerShare struct {
 	Percent int    `json:"percent"`
 }
 
-// Pacers is the answer to GET /v1/pacers.
+// Pacers is the response to GET /v1/pacers.
 type Pacers struct {
 	Pacers        []PacerState `json:"pacers"`
 	ConfigVersion string       `json:"config_version"`

@@ -1,6 +1,6 @@
 package api
 
-// Policy is the answer of GET /v1/limits: the current limits.
+// Policy is the response to GET /v1/limits: the current limits.
 type Policy struct {
 	Version  string           `json:"version"`
 	Channels map[string]uint8 `json:"channels"`
@@ -41,7 +41,7 @@ type Quiet struct {
 	Sets     []string `json:"sets,omitempty"`     // only users in any of these sets; empty: everybody
 }
 
-// Limit is a limit of the policy. Calendar and Timezone apply to calendar windows only.
+// Limit is a limit of the policy. The fields Calendar and Timezone apply only to limits with a calendar window.
 type Limit struct {
 	Name     string   `json:"name"`
 	Max      int      `json:"max"`

@@ -2,11 +2,12 @@ package api
 
 import "time"
 
-// Pressure is the answer of GET /v1/pressure: how many messages people got in each week, who is at a limit, which
-// campaigns use the slots, and which campaigns kept users from receiving others.
+// Pressure is the response to GET /v1/pressure. Pressure says how many messages people received in each week, and who
+// is at a limit. Pressure also says which campaigns use the slots of limits, and which campaigns kept users from
+// receiving other campaigns.
 type Pressure struct {
-	// Weeks are periods of 7 days, the latest first; the first one ends when the call was made, or at the until of the
-	// call. Each list of numbers by week has this order.
+	// Weeks are periods of 7 days, the latest week first. The latest week ends at the time of the call, or at the until
+	// of the request. Every list of numbers by week has the order of Weeks.
 	Weeks         []PressureWeek `json:"weeks"`
 	Channel       string         `json:"channel,omitempty"`   // only messages on this channel are counted; "": all
 	Namespace     string         `json:"namespace,omitempty"` // only messages of this namespace are counted; "": all
@@ -17,12 +18,12 @@ type Pressure struct {
 	Records     int64     `json:"records"`          // calls that were read
 	Gaps        int64     `json:"gaps"`             // places where records were lost
 	Faults      []string  `json:"faults,omitempty"` // files of the audit that cannot be read
-	// People has a row for everybody, for each segment, channel and namespace.
+	// People has one row for everybody, and one row for each segment, channel and namespace.
 	People    []PressurePeople   `json:"people"`
 	AtLimits  []PressureAtLimit  `json:"at_limits"`
 	AtLimit   *PressureUsers     `json:"at_limit,omitempty"` // for a call with segment
 	Campaigns []PressureCampaign `json:"campaigns"`          // by messages of all weeks, descending
-	// More: campaigns or rows of HeldBack were left out; see the parameter max.
+	// More means that the response leaves out campaigns or rows of HeldBack; see the request parameter max.
 	More     bool           `json:"more"`
 	HeldBack []PressureHeld `json:"held_back"` // by users who were held back, descending
 }
@@ -33,7 +34,7 @@ type PressureWeek struct {
 	To   time.Time `json:"to"`
 }
 
-// These are the values of PressurePeople.By.
+// PressureAll, PressureSegment, PressureChannel and PressureNamespace are the values of PressurePeople.By.
 const (
 	PressureAll       = "all"
 	PressureSegment   = "segment"
@@ -41,16 +42,17 @@ const (
 	PressureNamespace = "namespace"
 )
 
-// PressureMost is the largest number of messages with a separate count in PressureSpread.Got.
+// PressureMost is the maximum length of PressureSpread.Got. The element Got[PressureMost-1] counts people with
+// PressureMost or more messages.
 const PressureMost = 20
 
-// PressurePeople counts people by their number of messages: the people of a segment, or all people with messages on a
-// channel or in a namespace.
+// PressurePeople counts people by their number of messages. The people are the users of a segment, or all people with
+// messages on a channel or in a namespace.
 type PressurePeople struct {
 	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
 	Name string `json:"name"` // NoSegment for users in no segment; "" for no channel or no namespace
-	// Size is the number of users in the segment, or in all segments. Left out: unknown, such as for users in no
-	// segment.
+	// Size is the number of users in the segment, or in all segments. Size is left out if it is unknown, such as for
+	// users in no segment.
 	Size  *int64           `json:"size,omitempty"`
 	Weeks []PressureSpread `json:"weeks"`
 }
@@ -58,15 +60,15 @@ type PressurePeople struct {
 // PressureSpread counts people by their number of messages in a week.
 type PressureSpread struct {
 	Messages int64 `json:"messages"` // number of messages, without released ones
-	// None is the number of people who got no message: users in a segment. Left out: unknown.
+	// None is the number of users in a segment who received no message. None is left out if it is unknown.
 	None *int64 `json:"none,omitempty"`
-	// Got[i] is the number of people who got i+1 messages; Got[19] is the number of people who got 20 or more.
-	// All lists of an answer have the same length, and higher numbers are 0.
+	// Got[i] is the number of people who received i+1 messages. Got[19] is the number of people who received 20 or more
+	// messages. All lists in a response have the same length. The counts for higher numbers of messages are 0.
 	Got []int64 `json:"got"`
 }
 
-// PressureAtLimit says how many users of a segment are at a limit now: the next message that the limit counts would be
-// denied.
+// PressureAtLimit says how many users of a segment are at a limit now. A user is at a limit if the limit would deny the
+// next message that the limit counts.
 type PressureAtLimit struct {
 	Segment string               `json:"segment"` // NoSegment for users in no segment
 	Size    *int64               `json:"size,omitempty"`
@@ -91,8 +93,8 @@ type PressureUsers struct {
 	UserIDs     []string `json:"user_ids,omitzero"`      // other ids
 }
 
-// PressureCampaign is a message on a channel, with the number of its sends by week. For an API key with a namespace,
-// one row without a message id stands for all campaigns of another namespace.
+// PressureCampaign is a message on a channel, with the number of the message's sends by week. For an API key with a
+// namespace, one row without a message id stands for all campaigns of another namespace.
 type PressureCampaign struct {
 	PressureMessage
 	Messages []int64 `json:"messages"` // without released ones

@@ -5,12 +5,12 @@ type ReleaseRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
-	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a ReleasePositions
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the response has bitmaps too
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the response is a ReleasePositions
 	AudienceQuery
 }
 
-// ReleaseIDs is the answer to a release call with user_ids. ReleaseIDs does not list users without a recorded send of
+// ReleaseIDs is the response to a release call with user_ids. ReleaseIDs does not list users without a recorded send of
 // the message; its summary counts them as absent.
 type ReleaseIDs struct {
 	Released    []uint32       `json:"released"`
@@ -18,7 +18,7 @@ type ReleaseIDs struct {
 	Summary     ReleaseSummary `json:"summary"`
 }
 
-// ReleaseBitmaps is the answer to a release call with users_bitmap or audience.
+// ReleaseBitmaps is the response to a release call with users_bitmap or audience.
 type ReleaseBitmaps struct {
 	ReleasedBitmap    Bitmap `json:"released_bitmap"`
 	UnavailableBitmap Bitmap `json:"unavailable_bitmap"`
@@ -27,15 +27,15 @@ type ReleaseBitmaps struct {
 	Summary  ReleaseSummary `json:"summary"`
 }
 
-// ReleasePositions is the answer to a release call with users_packed. The bitmaps of ReleasePositions hold positions of
-// ids in users_packed.
+// ReleasePositions is the response to a release call with users_packed. The bitmaps of ReleasePositions hold positions
+// of ids in users_packed.
 type ReleasePositions struct {
 	ReleasedPositions    Bitmap         `json:"released_positions"`
 	UnavailablePositions Bitmap         `json:"unavailable_positions"`
 	Summary              ReleaseSummary `json:"summary"`
 }
 
-// ReleasePacked is the answer to a release call with audience, in a deployment whose ids are UUIDs or uint64.
+// ReleasePacked is the response to a release call with audience, in a deployment whose ids are UUIDs or uint64.
 type ReleasePacked struct {
 	ReleasedPacked    []byte         `json:"released_packed"`
 	UnavailablePacked []byte         `json:"unavailable_packed"`
@@ -52,7 +52,7 @@ type ReleaseSummary struct {
 	Duplicates  int `json:"duplicates"`
 }
 
-// Add adds the counts of another batch.
+// Add adds the counts of the summary of another batch.
 func (s *ReleaseSummary) Add(batch *ReleaseSummary) {
 	s.Requested += batch.Requested
 	s.Released += batch.Released

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Segments is the answer of GET /v1/segments.
+// Segments is the response to GET /v1/segments.
 type Segments struct {
 	Generation string        `json:"generation"`
 	CreatedAt  time.Time     `json:"created_at"`
@@ -19,18 +19,18 @@ type SegmentInfo struct {
 	SizeBytes int64  `json:"size_bytes"` // size of the published bitmap
 }
 
-// SegmentInfo.Kind has one of these values.
+// KindSegment and KindSet are the values of SegmentInfo.Kind.
 const (
 	KindSegment = "segment" // a user is in at most one segment
-	KindSet     = "set"     // a user may be in several
+	KindSet     = "set"     // a user may be in several sets
 )
 
 // LookupRequest is the body of POST /v1/segments/lookup. Exactly one of UserIDs, UsersBitmap and Audience must be
 // set.
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
-	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a LookupPositions
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the response has bitmaps too
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the response is a LookupPositions
 	AudienceQuery
 	Sets []string `json:"sets,omitempty"` // also report membership in these sets, at most MaxLookupSets
 }
@@ -38,7 +38,7 @@ type LookupRequest struct {
 // MaxLookupSets is the maximum number of sets in a lookup.
 const MaxLookupSets = 64
 
-// LookupIDs is the answer to a lookup of user_ids. LookupIDs lists each user once, in the order of the request.
+// LookupIDs is the response to a lookup of user_ids. LookupIDs lists each user once, in the order of the request.
 type LookupIDs struct {
 	Generation string       `json:"generation"`
 	Users      []UserLookup `json:"users"`
@@ -51,8 +51,8 @@ type UserLookup struct {
 	Sets    []string `json:"sets"`    // the requested sets that contain the user
 }
 
-// LookupBitmaps is the answer to a lookup of users_bitmap or audience. LookupBitmaps holds the requested users in
-// each segment and in each requested set. Segments without any of the users are left out.
+// LookupBitmaps is the answer to a lookup of users_bitmap or audience. LookupBitmaps holds the requested users in each
+// segment and in each requested set. LookupBitmaps leaves out segments without any of these users.
 type LookupBitmaps struct {
 	Generation string            `json:"generation"`
 	Segments   map[string]Bitmap `json:"segments"`
@@ -60,7 +60,7 @@ type LookupBitmaps struct {
 	Audience   *AudienceTaken    `json:"audience,omitempty"`
 }
 
-// LookupPositions is the answer to a lookup of users_packed. The bitmaps of LookupPositions hold positions of ids in
+// LookupPositions is the response to a lookup of users_packed. The bitmaps of LookupPositions hold positions of ids in
 // users_packed.
 type LookupPositions struct {
 	Generation       string            `json:"generation"`
@@ -68,7 +68,7 @@ type LookupPositions struct {
 	SetPositions     map[string]Bitmap `json:"set_positions"`
 }
 
-// LookupPacked is the answer to a lookup of audience, in a deployment whose ids are UUIDs or uint64.
+// LookupPacked is the response to a lookup of audience, in a deployment whose ids are UUIDs or uint64.
 type LookupPacked struct {
 	Generation    string            `json:"generation"`
 	SegmentPacked map[string][]byte `json:"segment_packed"` // segments without any of the users are left out
@@ -77,12 +77,12 @@ type LookupPacked struct {
 }
 
 // HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body
-// of the response is the bitmap in the portable roaring format (application/octet-stream). In the path, a / in the name
+// of this response is a bitmap in the portable roaring format (application/octet-stream). In the path, a / in the name
 // of a segment is written as %2F. The query parameter generation selects an earlier generation that the service still
 // holds.
 const HeaderGeneration = "X-Segments-Generation"
 
-// Members is the answer of GET /v1/segments/{name}/members: a page of ids in ascending order.
+// Members is the response to GET /v1/segments/{name}/members: a page of ids in ascending order.
 type Members struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -91,7 +91,7 @@ type Members struct {
 }
 
 // MemberStrings is the page of members in a deployment whose ids are uint64, uuid or text. The ids are in the order of
-// their images (64-bit numbers), which is the same in every generation.
+// their images (64-bit numbers). This order is equal in all generations.
 type MemberStrings struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -99,7 +99,7 @@ type MemberStrings struct {
 	Next       *string  `json:"next"`
 }
 
-// Generations is the answer of GET /v1/generations: the generations at the segments source, the newest first.
+// Generations is the response to GET /v1/generations: the generations at the segments source, the newest first.
 type Generations struct {
 	InUse       string           `json:"in_use"` // here; "": none
 	Generations []GenerationInfo `json:"generations"`
@@ -127,7 +127,7 @@ type GenerationInfo struct {
 	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
 }
 
-// GenerationChanges is the answer of GET /v1/generations/{generation}/changes: the differences from an earlier
+// GenerationChanges is the response to GET /v1/generations/{generation}/changes: the differences from an earlier
 // generation.
 type GenerationChanges struct {
 	From string `json:"from"`

@@ -2,7 +2,8 @@ package api
 
 import "time"
 
-// ImportRequest is the body of POST /v1/sends: sends that another system made, with their own times.
+// ImportRequest is the body of POST /v1/sends. The body contains sends that another system made, each with its own
+// time.
 type ImportRequest struct {
 	MessageID string         `json:"message_id,omitempty"` // message id of sends without their own
 	Channel   string         `json:"channel,omitempty"`    // channel of sends without their own
@@ -18,7 +19,7 @@ type ImportedSend struct {
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// ImportAnswer is the answer to POST /v1/sends.
+// ImportAnswer is the response to POST /v1/sends.
 type ImportAnswer struct {
 	Unavailable []uint32      `json:"unavailable"` // users with an unknown result: import their sends again
 	Summary     ImportSummary `json:"summary"`
@@ -33,7 +34,7 @@ type ImportSummary struct {
 	Unavailable int `json:"unavailable"` // unknown result: import them again
 }
 
-// Add adds the counts of another batch.
+// Add adds the counts of the summary of another batch.
 func (s *ImportSummary) Add(batch *ImportSummary) {
 	s.Requested += batch.Requested
 	s.Added += batch.Added

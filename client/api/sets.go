@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// MaxSetUsers is the maximum number of users in one call that changes a set. The service may have a lower bound for
-// ids (MaxUserIDs).
+// MaxSetUsers is the maximum number of users in one call that changes a set. If the call names users by ids, the bound
+// MaxUserIDs also applies.
 const MaxSetUsers = 100_000
 
-// SetChange is the body of POST /v1/sets/{set}/members. The body names at least one user, and no user both in Add or
-// AddBitmap and in Remove or RemoveBitmap. In the path, a / in the name of the set is written as %2F.
+// SetChange is the body of POST /v1/sets/{set}/members. The body names at least one user, and must not both add and
+// remove a user. In the URL path, a / in the name of the set is written as %2F.
 type SetChange struct {
 	Add          []uint32 `json:"add,omitempty"` // either Add or AddBitmap
 	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
 	Remove       []uint32 `json:"remove,omitempty"` // either Remove or RemoveBitmap
 	RemoveBitmap *Bitmap  `json:"remove_bitmap,omitempty"`
-	// AddImages and RemoveImages are the images of ids that are not dense, in 16 hexadecimal digits each, in place of
-	// Add and Remove. MemberChangeOfID.Image is one.
+	// AddImages and RemoveImages replace Add and Remove for ids that are not dense. Each element is the image of an id
+	// in 16 hexadecimal digits, such as MemberChangeOfID.Image.
 	AddImages    []string `json:"add_images,omitempty"`
 	RemoveImages []string `json:"remove_images,omitempty"`
-	// At is the time when the users asked for the change. Nil: the time of the call. A later change of a user takes
-	// precedence over an earlier one, whatever the order of the calls.
+	// At is the time when the users asked for the change. Nil: the time of the call. Of several changes of a user, the
+	// change with the latest At takes precedence, whatever the order of the calls.
 	At *time.Time `json:"at,omitempty"`
 }
 
-// SetChanged is the answer to a call that changed a set. The service has stored every change durably. If some changes
+// SetChanged is the response to a call that changed a set. The service has stored every change durably. If some changes
 // may not be stored, the response is an Error with CodeUnavailable that lists the users of these changes.
 type SetChanged struct {
 	Set        string    `json:"set"`
@@ -44,14 +44,14 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the answer of GET /v1/sets: the sets of the generation in use, and the sets that consist only of live
+// Sets is the response to GET /v1/sets: the sets of the generation in use, and the sets that consist only of live
 // changes.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names
 }
 
-// SetInfo describes a set: the users from the build, and the live changes that later calls made.
+// SetInfo describes a set: the users from the build, and the live changes that API calls made later.
 type SetInfo struct {
 	Name       string     `json:"name"`
 	Users      *uint64    `json:"users,omitempty"` // users in the generation; nil: the generation lacks the set
@@ -93,7 +93,7 @@ func (l LiveSet) MarshalJSON() ([]byte, error) {
 	}{plain(l), (*instant)(l.Oldest), (*instant)(l.Newest)})
 }
 
-// SetMembers is the answer of GET /v1/sets/{set}/members: a page of the live changes, in the order of the users.
+// SetMembers is the response to GET /v1/sets/{set}/members: a page of the live changes, in the order of the users.
 type SetMembers struct {
 	Set     string         `json:"set"`
 	Changes []MemberChange `json:"changes"`
@@ -108,12 +108,14 @@ type SetMemberStrings struct {
 	Next    *string            `json:"next"`
 }
 
-// MemberChangeOfID is MemberChange in a deployment whose ids are uint64, uuid or text.
+// MemberChangeOfID works like MemberChange, but names the user by a string, in a deployment whose ids are uint64, uuid
+// or text.
 type MemberChangeOfID struct {
-	// UserID is the canonical id. "" means that the generation in use does not contain the id; Image then names the
-	// user.
+	// UserID is the canonical id. "" means that the generation in use does not contain the id; the field Image then
+	// names the user.
 	UserID string `json:"user_id,omitempty"`
-	// Image is the image of the id in 16 hexadecimal digits, by which the store knows the user; "" with UserID.
+	// Image is the image of the id in 16 hexadecimal digits, by which the store identifies the user. Image is "" if
+	// UserID is set.
 	Image      string    `json:"image,omitempty"`
 	Change     string    `json:"change"`
 	At         time.Time `json:"at"`
@@ -136,7 +138,7 @@ type MemberChange struct {
 	Change string    `json:"change"` // ChangeAdded or ChangeRemoved
 	At     time.Time `json:"at"`     // the time from which the change counts
 	By     string    `json:"by"`     // client of the call
-	// Superseded: the build in use is newer than the change and decides about the user.
+	// Superseded means that the build in use is newer than the change, so the build decides about the user.
 	Superseded bool `json:"superseded,omitempty"`
 }
 
@@ -149,7 +151,7 @@ func (m MemberChange) MarshalJSON() ([]byte, error) {
 	}{plain(m), instant(m.At)})
 }
 
-// A change has one of these kinds.
+// ChangeAdded and ChangeRemoved are the kinds of a live change.
 const (
 	ChangeAdded   = "added"
 	ChangeRemoved = "removed"

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Status is the answer of GET /v1/status: the state of the service.
+// Status is the response to GET /v1/status: the state of the service.
 type Status struct {
 	Ready                bool      `json:"ready"`
 	Time                 time.Time `json:"time"`
@@ -55,8 +55,8 @@ type SegmentsStatus struct {
 	Guarded []GuardedSet `json:"guarded,omitempty"` // sets that suppress users or that quiet hours name
 	// Refused is the published generation if the service refuses to use it; nil otherwise.
 	Refused *RefusedGeneration `json:"refused,omitempty"`
-	// ComparedWith is the generation whose guarded sets were compared when the current one came into use, also at a
-	// start. It is empty when there was no comparison; see Unjudged.
+	// ComparedWith is the generation with which the service compared the guarded sets when the current generation came
+	// into use, also at a start. ComparedWith is empty if there was no comparison; see Unjudged.
 	ComparedWith string `json:"compared_with,omitempty"`
 	// losses that were not compared when the generation came into use, with the reason
 	Unjudged []string `json:"unjudged,omitempty"`
@@ -106,8 +106,8 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // unusual but allowed settings
 }
 
-// Probe is the answer of GET /healthz and GET /readyz with status 200. If the check fails, these calls return status
-// 503 instead.
+// Probe is the answer of GET /healthz and GET /readyz with status 200. If a check fails, the service returns status 503
+// instead of a Probe.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

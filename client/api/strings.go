@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Requests may name users by strings: in a deployment whose ids are uint64, uuid or text, and with the digits of dense
-// ids. The types of this file are the responses to such requests. Their JSON equals the JSON of the types for numbers,
-// except for the ids, which are canonical strings.
+// A request may name users by strings. Strings contain uint64, uuid or text ids, or the digits of dense ids.
+// FilterStrings and the other types of this file are the responses to such requests. The JSON of these types equals the
+// JSON of the types for numbers, except that the ids are canonical strings.
 
 // FilterStrings has the fields of FilterIDs, with ids as strings.
 type FilterStrings struct {
@@ -23,7 +23,7 @@ type FilterStrings struct {
 	ConfigVersion string         `json:"config_version"`
 }
 
-// DenialOfID is Denial with the id as a string.
+// DenialOfID has the fields of Denial, with the id as a string.
 type DenialOfID struct {
 	UserID   string     `json:"user_id"`
 	Segment  string     `json:"segment"`
@@ -74,14 +74,14 @@ type LookupStrings struct {
 	Audience   *AudienceTaken   `json:"audience,omitempty"`
 }
 
-// UserLookupOfID is UserLookup with the id as a string.
+// UserLookupOfID has the fields of UserLookup, with the id as a string.
 type UserLookupOfID struct {
 	UserID  string   `json:"user_id"`
 	Segment string   `json:"segment"`
 	Sets    []string `json:"sets"`
 }
 
-// ExplanationOfID is Explanation with the id as a string, in a deployment whose ids are not dense.
+// ExplanationOfID has the fields of Explanation, with the id as a string, for a deployment whose ids are not dense.
 type ExplanationOfID struct {
 	UserID string `json:"user_id"`
 	Explanation
@@ -94,7 +94,7 @@ type ImportRequestStrings struct {
 	Sends     []ImportedSendOfID `json:"sends"`
 }
 
-// ImportedSendOfID is ImportedSend with the id as a string.
+// ImportedSendOfID has the fields of ImportedSend, with the id as a string.
 type ImportedSendOfID struct {
 	UserID    string    `json:"user_id,omitempty"`
 	Image     string    `json:"image,omitempty"` // in place of an unknown id: the image of the id, 16 hexadecimal digits
@@ -124,7 +124,7 @@ type MissingStrings struct {
 	UserIDs   []string `json:"user_ids"`
 }
 
-// DecisionsOfID is Decisions for an id that is a string.
+// DecisionsOfID has the fields of Decisions, with the id as a string.
 type DecisionsOfID struct {
 	UserID    string     `json:"user_id"`
 	Since     time.Time  `json:"since"`

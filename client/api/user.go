@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Explanation is the answer of GET /v1/users/{id}: the reasons why a user is allowed or denied.
+// Explanation is the response to GET /v1/users/{id}: the reasons why a user is allowed or denied.
 type Explanation struct {
 	UserID        uint32     `json:"user_id"`
 	Segment       string     `json:"segment"` // NoSegment for users without a segment
@@ -25,11 +25,11 @@ type Explanation struct {
 	// channels for which quiet hours leave no open minute within a year
 	NeverOpen       []string `json:"never_open,omitempty"`
 	WouldBeDeniedBy []string `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
-	// Missing lists sets that the configuration needs and the generation lacks. The other fields are computed as if
-	// the user were in none of these sets. Sends that need such a set are answered as unavailable.
+	// Missing lists sets that the configuration needs and the generation lacks. The other fields are computed as if the
+	// user were in none of these sets. For sends that need a missing set, the service returns the user as unavailable.
 	Missing []string `json:"missing,omitempty"`
-	// TooOld lists suppressed sets that are older than their max_age. Sends that need such a set are answered as
-	// unavailable.
+	// TooOld lists suppressed sets that are older than their max_age. For sends that need such a set, the service
+	// returns the user as unavailable.
 	TooOld []string `json:"too_old,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func (s Send) MarshalJSON() ([]byte, error) {
 	}{instant(s.At), plain(s)})
 }
 
-// Decisions is the answer of GET /v1/users/{id}/decisions: the audit's decisions about a user.
+// Decisions is the response to GET /v1/users/{id}/decisions: the audit's decisions about a user.
 type Decisions struct {
 	UserID uint32 `json:"user_id"`
 	// start of the period that was read: later than requested when More is true
@@ -121,8 +121,8 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	}{instant(d.At), plain(d)})
 }
 
-// DecidedUsers is the answer of GET /v1/decisions: the users of a message on a channel, grouped by their latest result
-// in the audit. No user is in two of the bitmaps.
+// DecidedUsers is the response to GET /v1/decisions: the users of a message on a channel, grouped by their latest
+// result in the audit. No user is in two of the bitmaps.
 type DecidedUsers struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

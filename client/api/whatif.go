@@ -2,13 +2,13 @@ package api
 
 import "time"
 
-// The bounds of a WhatIfRequest.
+// These constants bound the fields of a WhatIfRequest, and set their defaults.
 const (
 	MaxLimitChanges = 100                 // changes of limits
 	MaxWhatIfSpan   = 92 * 24 * time.Hour // time between Since and Until
 	WhatIfSpan      = 14 * 24 * time.Hour // the time before Until that a request without Since covers
-	MaxCampaigns    = 1000                // campaigns in an answer
-	WhatIfCampaigns = 20                  // campaigns in an answer whose request names no number
+	MaxCampaigns    = 1000                // campaigns in an response
+	WhatIfCampaigns = 20                  // campaigns in an response whose request names no number
 )
 
 // WhatIfRequest is the body of POST /v1/whatif, which replays the calls of the audit under changed limits.
@@ -32,7 +32,7 @@ type LimitChange struct {
 	Remove  bool   `json:"remove,omitempty"` // the limit does not apply
 }
 
-// WhatIf is the answer to POST /v1/whatif: how the decisions of a period would have changed.
+// WhatIf is the response to POST /v1/whatif: how the decisions of a period would have changed.
 type WhatIf struct {
 	Since        time.Time `json:"since"` // bounds of the counted calls
 	Until        time.Time `json:"until"`
@@ -65,7 +65,7 @@ type WhatIf struct {
 	Users  WhatIfUsers    `json:"users"`
 }
 
-// WhatIfRow holds the counts for a name, such as a segment.
+// WhatIfRow holds the counts for one row of a report, such as a segment or a day.
 type WhatIfRow struct {
 	Name      string       `json:"name"`
 	Namespace string       `json:"namespace,omitempty"` // of a campaign
@@ -81,7 +81,7 @@ type WhatIfRow struct {
 type WhatIfCounts struct {
 	Sends    int64 `json:"sends"`    // recorded, each once
 	Replayed int64 `json:"replayed"` // allowed, and sent before
-	Denied   int64 `json:"denied"`   // answers: a user who is denied three times counts three times
+	Denied   int64 `json:"denied"`   // responses: a user who is denied three times counts three times
 	Unjudged int64 `json:"unjudged"` // users of calls for which a required set is missing
 	Released int64 `json:"released"` // sends that were given back; 0 for segments
 }
