@@ -12,7 +12,7 @@ import (
 // such a manifest and keep the generation of segments that they have.
 const AcceptedFormatVersion = 3
 
-// Limits for the acceptances in a manifest.
+// MaxAccepted and the constants below limit the acceptances in a manifest.
 const (
 	// MaxAccepted is the maximum number of acceptances in a manifest; the publisher keeps the newest.
 	MaxAccepted = 64
@@ -24,7 +24,8 @@ const (
 )
 
 // Accepted records that the publisher approved one named change of a set or segment. A reader without the bitmap of
-// FromSHA256 follows a chain of acceptances, where the ToSHA256 of each acceptance is the FromSHA256 of a later one.
+// FromSHA256 follows a chain of acceptances, where the ToSHA256 of each acceptance is the FromSHA256 of a later
+// acceptance.
 type Accepted struct {
 	// Set or Segment is the name of the set or segment; the other field is empty.
 	Set     string `json:"set,omitempty"`
@@ -95,8 +96,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the acceptances of m that a later manifest repeats: the newest ones, at most MaxAccepted
-// minus room, and none older than MaxAcceptedAge.
+// CarriedAccepted returns the acceptances of m that a later manifest repeats. These are the newest acceptances, at most
+// MaxAccepted minus room. CarriedAccepted leaves out acceptances that are older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

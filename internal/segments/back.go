@@ -25,7 +25,7 @@ type BackFile struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// The object keys of BackFiles end with these suffixes.
+// restsSuffix and textsSuffix are the suffixes of the object keys of BackFiles.
 const (
 	restsSuffix = ".rests"
 	textsSuffix = ".texts"
@@ -199,8 +199,8 @@ func (s *Snapshot) HasNames() bool {
 	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
 }
 
-// Back appends the canonical text of the id with a number; the number must be in a bitmap of the snapshot. The error is
-// ErrNoNames.
+// Back appends the canonical text of the id of the user who has the given number. The number must be in a bitmap of the
+// snapshot. The error is ErrNoNames.
 func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
 	runtime.KeepAlive(s)

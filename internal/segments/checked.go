@@ -9,7 +9,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Checked is the content of checked.json and describes the last complete build. Such a build either published a
+// Checked is the content of checked.json and describes the last complete build. A complete build either published a
 // generation or found that the live generation equals its result. checked.json thus shows that a nightly build has run,
 // even without changes.
 type Checked struct {

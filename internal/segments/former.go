@@ -14,7 +14,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// These errors are normal reasons, not faults, why a source or cache has no earlier generation.
+// errNoCache, errEmptyCache and errNoEarlier are normal reasons, not faults, why a source or cache has no earlier
+// generation.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -85,8 +86,8 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
 }
 
-// dictionaryOf returns a function that returns the dictionary of m. The function returns the dictionary of g if it is
-// the same, and otherwise reads the dictionary from the first source that has it.
+// dictionaryOf returns a function that returns the dictionary of m. The function returns the dictionary of g if g has
+// this dictionary, and otherwise reads the dictionary from the first source that has it.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -102,7 +103,7 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 }
 
 // formers yields the earlier generations with which a start may compare the live generation, in order of preference.
-// The first one is the cached generation, followed by generations of the source that a running service would have used.
+// The cached generation comes first. Then follow the generations of the source that a running service would have used.
 // Generations that lack a guarded set come last. An error of the iterator reports why there is no earlier generation.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
@@ -132,8 +133,9 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 }
 
 // measures reports whether a comparison of next with this earlier generation can show losses of the guarded sets. The
-// cached generation always can, because a service used it. A generation of the source cannot if one of these sets is
-// missing or empty in it. Such a generation was never used with this guard, or is itself the result of a loss.
+// cached generation can always show losses, because a service used this generation. A generation of the source cannot
+// show losses if a guarded set is missing or empty in it. No service has used such a generation with this guard, or the
+// generation itself is the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -149,8 +151,8 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	return true
 }
 
-// cachedFormer returns the cached generation for a comparison. Its read function reads bitmaps that the cache lacks
-// from the source.
+// cachedFormer returns the cached generation for a comparison. The read function of the result reads bitmaps that the
+// cache lacks from the source.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -215,8 +217,8 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 
 // Reconsider compares the generation in use with the newest earlier generation of the source. Reconsider switches to
 // the earlier generation if the generation in use overrules too many users whom API calls added
-// (RefresherConfig.Overruled). These users are unknown until a store is open, so call Reconsider after Load and before
-// Run. If no earlier generation can be read, nothing changes.
+// (RefresherConfig.Overruled). Callers call Reconsider after Load and before Run, because the users whom API calls
+// added are unknown until a store is open. If no earlier generation can be read, nothing changes.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -291,8 +293,9 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source that are older than the given one, newest first. namesBefore also
-// returns the names and content hashes of rolled-back generations, which must not be used again.
+// namesBefore lists the generations of a source that are older than the given generation, newest first. namesBefore
+// also returns the names and content hashes of rolled-back generations, because no service may use such a generation
+// again.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)

@@ -19,7 +19,8 @@ import (
 // in use.
 const DefaultMayLose = 0.1
 
-// These limits, in per cent, apply to users who have a time zone in one generation and none in the next.
+// zoneMayLose and zonesMayLose are limits in per cent for users who have a time zone in one generation and none in the
+// next generation.
 const (
 	zoneMayLose  = 50 // users of one zone; not lower, because one of two users in a zone is already half
 	zonesMayLose = 5  // users of all zones
@@ -193,7 +194,7 @@ func (c *comparison) run(ctx context.Context) error {
 }
 
 // countOverruled counts the users whom API calls added and whom the next generation would remove. countOverruled
-// returns false if there are none.
+// returns false if there are no such users.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -266,8 +267,8 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 
 // accounted returns how many users left a set according to the chain of acceptances that starts at the set's users in
 // the earlier generation. If ids are not dense and the chain does not end at the set's users in the next generation,
-// all acceptances since the earlier generation count. The reason is that every new id changes the numbers, and with
-// them the result of Users, so that the chain may break without a loss.
+// all acceptances since the earlier generation count. Every new id changes the numbers, and with them the result of
+// Users, so that a chain may break although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})

@@ -31,7 +31,7 @@ type holding struct {
 func (h *holding) sees(m *Manifest) { h.live = m }
 
 // again returns the result of an earlier comparison of the same two generations with the same guard, or nil if there
-// was none.
+// was no such comparison.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -203,7 +203,8 @@ type Refusal struct {
 	Err        *RefusedError
 }
 
-// These are the reasons for a rejection, and the label values of the metric capper_segments_refused.
+// These constants are the reasons for rejecting a generation, and the label values of the metric
+// capper_segments_refused.
 const (
 	ReasonMissing = "missing" // a required set is missing
 	ReasonUsers   = "users"   // too many users left a guarded set
@@ -334,10 +335,10 @@ type confirmation struct {
 	at    time.Time
 }
 
-// AsOf returns the time at which the users of a set in the generation in use were last known to be right. This is the
-// time of the newest build that read exactly these users from an input, even if the generation of that build is
-// rejected. If the as_of of the set is later, AsOf returns the as_of. A rollback does not count. A build that only adds
-// users to sets counts only for those sets. The result is the zero time if the generation in use lacks the set. AsOf
+// AsOf returns the time at which the users of a set in the generation in use were last known to be right. A build that
+// read exactly these users from an input sets this time, even if the generation of the build is rejected. If the as_of
+// of the set is later, AsOf returns the as_of. A rollback does not change the time. A build that only adds users to
+// sets changes the time only for these sets. AsOf returns the zero time if the generation in use lacks the set. AsOf
 // may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {

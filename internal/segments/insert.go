@@ -96,7 +96,7 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the new number of the i-th further user.
+// number returns the new number of the further user with the index i.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap of the generation to the numbers of the new dictionary.

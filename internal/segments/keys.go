@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// These are the keys and key prefixes of the objects at a location; see doc.go.
+// These constants are the keys and key prefixes of the objects at a location; doc.go describes the objects.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -19,7 +19,7 @@ const (
 	bitmapSuffix      = ".roaring"
 	GenerationsPrefix = "generations/"
 	generationSuffix  = ".json"
-	// DictionariesPrefix begins the keys of dictionaries and of ways back, in locations of kinds other than dense.
+	// DictionariesPrefix begins the keys of dictionaries and BackFiles, at locations whose ids are not dense.
 	DictionariesPrefix = "dictionaries/"
 	dictionarySuffix   = ".dictionary"
 )
@@ -29,7 +29,7 @@ var (
 	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// BitmapKey returns the object key of the bitmap with this SHA-256.
+// BitmapKey returns the object key of the bitmap with the given SHA-256.
 func BitmapKey(sha256 string) string { return BitmapsPrefix + sha256 + bitmapSuffix }
 
 // IsBitmapKey reports whether a key has the form of a bitmap's object key.
@@ -38,7 +38,7 @@ func IsBitmapKey(key string) bool {
 	return sha256Rule.MatchString(sum) && BitmapKey(sum) == key
 }
 
-// DictionaryKey returns the object key of the dictionary with this SHA-256.
+// DictionaryKey returns the object key of the dictionary with the given SHA-256.
 func DictionaryKey(sha256 string) string { return DictionariesPrefix + sha256 + dictionarySuffix }
 
 // IsDictionaryKey reports whether a key has the form of a dictionary's object key.

@@ -21,12 +21,12 @@ type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 	Sets     []*bitmap.Bitmap // one per set of the manifest, in the same order
-	// Scheme and Dictionary lead from ids to the numbers in the bitmaps. Both are nil for dense ids.
+	// Scheme and Dictionary convert ids to the numbers in the bitmaps. Both are nil for dense ids.
 	Scheme     *ids.Scheme
 	Dictionary *Dictionary
-	// Back leads from numbers to ids of the kinds uuid and text. Nil if the generation has no way back.
+	// Back converts numbers to ids of the kinds uuid and text. Back is nil if the generation has no BackFile.
 	Back *Back
-	// lazyBack reads the way back of a generation that was read without it; nil if there is nothing to read.
+	// lazyBack reads the BackFile of a generation that was read without it; nil if there is nothing to read.
 	lazyBack func() (*Back, error)
 	// was is the generation before RenumberedBy, and by its renumbering; nil if the bitmaps have their own numbers.
 	was *Generation

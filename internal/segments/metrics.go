@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// These are the results of a check of the source, and the label values of capper_segments_refresh_total.
+// resultSwapped, resultUnchanged and resultFailed are the results of a check of the source, and the label values of
+// capper_segments_refresh_total.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"

@@ -13,8 +13,8 @@ import (
 // other instances may still return the name of the earlier generation to callers, because they swap slightly later.
 const leastGrace = time.Minute
 
-// A request for an unknown, newer generation causes an early check of the source. earlyLook is the minimum time between
-// two checks in this case.
+// earlyLook is the minimum time between two early checks of the source. A request for an unknown, newer generation
+// causes an early check.
 const earlyLook = time.Second
 
 // DefaultKeep is the default time for which a Refresher keeps an earlier generation after its last pin.
@@ -45,8 +45,8 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError reports that a requested generation is newer than every generation that this instance
-// has used. Another instance has already loaded it.
+// NotYetError reports that a requested generation is newer than every generation that this instance has used. Another
+// instance has already loaded the requested generation.
 type NotYetError struct {
 	Generation string
 	InUse      string

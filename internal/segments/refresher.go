@@ -19,13 +19,13 @@ import (
 	"capper/internal/objects"
 )
 
-// These are the origins of the generation in use.
+// OriginSource and OriginCache are the origins of the generation in use.
 const (
 	OriginSource = "source"
 	OriginCache  = "cache"
 )
 
-// These are the defaults of RefresherConfig.
+// DefaultInterval and DefaultTimeout are the defaults of RefresherConfig.
 const (
 	DefaultInterval = 30 * time.Second
 	DefaultTimeout  = 2 * time.Minute
@@ -127,11 +127,11 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
 // Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
-// failure. Load uses a generation that Require rejects only if the source and the cache have no other; Status then
-// reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the generation
-// with which it compared the live one: the cached generation, or an earlier generation of the source. Load fails if
-// neither the source nor the cache has a usable generation. The error is objects.ErrNotFound only if nothing has ever
-// been published and the cache is empty.
+// failure. Load uses a generation that Require rejects only if the source and the cache have no other generation;
+// Status then reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the
+// generation with which it compared the live generation: the cached generation, or an earlier generation of the source.
+// Load fails if neither the source nor the cache has a usable generation. The error is objects.ErrNotFound only if
+// nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -259,8 +259,8 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 // releaseFrom is the size of a generation, in bytes, from which the function release returns memory to the system.
 const releaseFrom = 64 << 20
 
-// release returns the memory that is free after loading a generation to the system. Otherwise the Go runtime would
-// collect this memory only after the service has used much more.
+// release returns the memory that is free after loading a generation to the system. Without release, the Go runtime
+// would return this memory only after the service has used much more memory.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {

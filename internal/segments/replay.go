@@ -8,7 +8,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// These limits apply to the history of generations that a start without a cache replays.
+// mostReplayed and mostReads limit how many generations of the history a start without a cache reads.
 const (
 	// mostReplayed is the maximum number of earlier generations whose manifests are read.
 	mostReplayed = 64
@@ -17,8 +17,8 @@ const (
 )
 
 // replay returns the earlier generations that a continuously running service would have used, in the given order,
-// newest first. The other generations lost too many users themselves, so a later generation must not be compared with
-// them.
+// newest first. The result leaves out generations that lost too many users themselves, because a later generation must
+// not be compared with them.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -87,9 +87,10 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns the guards that must be compared between two consecutive generations: sets that differ and that the
-// publisher's own guard does not cover. stepTo includes time zones only if their user counts show a loss. If as many
-// users gain a time zone as lose it, only reading all zones would show the loss, which is too expensive for each step.
+// stepTo returns the guards that the replay must compare between two consecutive generations. These guards belong to
+// sets that differ and that the publisher's own guard does not cover. stepTo includes time zones only if their user
+// counts show a loss. If as many users gain a time zone as lose it, only reading all zones would show the loss, which
+// is too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {

@@ -90,7 +90,7 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	return w.Close()
 }
 
-// place is one of two generations, and the number of an image in it.
+// place is a position in one of two generations: the number of an image in this generation.
 type place struct {
 	of     *Generation
 	number uint32
