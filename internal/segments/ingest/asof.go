@@ -7,8 +7,8 @@ import (
 )
 
 // date records the as_of of a segment or set. The as_of is the earlier of two times: the time of the newest input file,
-// and the earliest as_of of the segments and sets to which the definition refers. The argument read lists the files of
-// the definition's own inputs.
+// and the earliest as_of of the segments and sets to which the definition refers. The argument read lists the input
+// files of the definition itself.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {

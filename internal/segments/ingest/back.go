@@ -15,8 +15,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// back collects the data that converts numbers of users to ids, for all inputs of a build: the rests of UUIDs, or text
-// ids. back also finds ids that share an image. A back is safe for concurrent use.
+// back collects the data that converts numbers of users to ids, for all inputs of a build. The data is the rests of
+// UUIDs, or text ids. back also finds ids that share an image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard

@@ -35,8 +35,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns the first bad rows in the order of files and rows. With many files, first returns only a few rows of
-// each file, so that the first file does not hide the others.
+// first returns the first bad rows in the order of files and rows. If the input has many files, first returns only a
+// few rows of each file, so that the first file does not hide the other files.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()

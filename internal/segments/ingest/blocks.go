@@ -41,12 +41,12 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 }
 
 // ErrNoFinalNewline reports that the last line of a long text has no line break. A missing line break is the only sign
-// of a truncated text, because a truncated id may be the id of another user. NDJSON has a second sign: the closing
-// brace of the last object.
+// of a truncated text, because a truncated id may be the id of another user. For NDJSON, the closing brace of the last
+// object is a second sign.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
-// checkEnd checks the end of a text. size is the length of the text in bytes, and line is the number of the first line
-// of the last block.
+// checkEnd checks the end of a text. The argument size is the length of the text in bytes. The argument line is the
+// number of the first line of the last block.
 func (f *fileReader) checkEnd(s *format.Syntax, block []byte, size int, line int64) error {
 	whole := !s.MayBeTruncated(block, size)
 	switch f.file.input.FinalNewline {

@@ -25,9 +25,9 @@ type reference struct {
 	at   yamltree.Value
 }
 
-// Load parses a build file into a plan. base holds the default settings of all inputs, which the build file overrides.
-// The plan into receives the result and already holds the values of command-line flags. If the build file is readable
-// but faulty, the error contains a *yamltree.Faults with all faults.
+// Load parses a build file into a plan. The argument base holds the default settings of all inputs; the build file
+// overrides them. The plan into receives the result, and already holds the values of command-line flags. If the build
+// file is readable but faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -88,8 +88,8 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// set parses a set of the build file. With publish: true, the generation contains the set, and the set may have limits.
-// Without it, the set only serves the definitions of other segments and sets.
+// set parses a set of the build file. If the set has publish: true, the generation contains the set, and the set may
+// have limits. A set without publish: true only serves the definitions of other segments and sets.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds

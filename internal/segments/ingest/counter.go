@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// These limits bound the memory of a counter.
+// exactRows and maxSample bound the memory of a counter.
 const (
 	// exactRows is the number of rows up to which all ids are kept; for more rows the count is an
 	// estimate.

@@ -1,6 +1,6 @@
-// Package ingest reads raw user ids from the exports of a warehouse and builds segments and sets from them. It reads
-// all formats in formatReaders, uncompressed or compressed with gzip or zstd, from files, S3 objects and standard
-// input. Package format parses the files.
+// Package ingest reads raw user ids from the exports of a warehouse and builds segments and sets from them. Package
+// ingest reads all formats in formatReaders, uncompressed or compressed with gzip or zstd, from files, S3 objects and
+// standard input. Package format parses the files.
 //
 // # Flow
 //
@@ -15,30 +15,30 @@
 // # Ids and bad rows
 //
 // A dense id is a decimal number from 0 to 4294967295, with optional leading zeros and surrounding spaces. The parser
-// never truncates, rounds or guesses an id. These are bad rows: a sign, a fraction, an exponent, a larger number, an
-// empty field, a null, a row with a different number of columns, a blank line between other lines, and the name of an
-// unknown segment. A build counts all bad rows, and counts a bad row of several lines by its lines. A build keeps the
-// first bad rows of each file, with file, row and value. A fault of a whole file is an InputError: a missing column, a
-// damaged archive, a column type without whole numbers, a file of another kind. A file with only bad rows is always an
-// error.
+// never truncates, rounds or guesses an id. An id with a sign, a fraction or an exponent, a number above 4294967295, an
+// empty field and a null are bad rows. A row with a different number of columns, a blank line between other lines, and
+// the name of an unknown segment are also bad rows. A build counts all bad rows, and counts a bad row of several lines
+// by its lines. A build keeps the first bad rows of each file, with file, row and value. A fault of a whole file is an
+// InputError: a missing column, a damaged archive, a column type without whole numbers, a file of another kind. A file
+// with only bad rows is always an error.
 //
 // Blank lines at the end of a text are not rows. In CSV and TSV with a single column, blank lines at the end are nulls.
 //
 // # Ids of other kinds
 //
-// With Config.Scheme, inputs hold ids of the kind uint64, uuid or text. A worker passes the images of the ids to an
-// imageLists. After all inputs are read, the build sorts every list, merges the lists into the dictionary, and converts
-// each list to a bitmap of numbers. The build needs 8 bytes for each id of each segment and set, and 6 bytes for each
-// id of the dictionary. With Config.Names, it also needs 24 bytes for each UUID, or 16 bytes and about the length of
-// the text for each text id. The dictionary of an amend has only the ids of its files; Result.WarningsOver compares
-// these ids with the live ids.
+// If Config.Scheme is set, inputs hold ids of the kind uint64, uuid or text. A worker passes the images of the ids to
+// an imageLists. After all inputs are read, the build sorts every list, merges the lists into the dictionary, and
+// converts each list to a bitmap of numbers. The build needs 8 bytes for each id of each segment and set, and 6 bytes
+// for each id of the dictionary. If Config.Names is set, the build also needs 24 bytes for each UUID. For each text id,
+// the build needs 16 bytes and about the length of the text. The dictionary of an amend has only the ids of its files;
+// Result.WarningsOver compares these ids with the live ids.
 //
 // # The end of a file
 //
-// A file ends only where its source returns io.EOF. The following are errors: a compressed stream that ends inside a
-// member or frame, an S3 object that ends before its announced length, a file whose length changes during reading, and
-// empty standard input. These errors are InputErrors, unless the storage or the connection failed
-// (objects.StorageError) or the context ended. A text of more than 16 KiB without a final line break is also an
+// A file ends only where its source returns io.EOF. A compressed stream that ends inside a member or frame, and an S3
+// object that ends before its announced length, are errors. A file whose length changes during reading, and empty
+// standard input, are also errors. Errors at the end of a file are InputErrors, unless the storage or the connection
+// failed (objects.StorageError) or the context ended. A text of more than 16 KiB without a final line break is also an
 // InputError, because the text may be truncated; see Input.FinalNewline. In NDJSON, the closing brace of the last
 // object is sufficient.
 //

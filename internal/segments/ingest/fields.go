@@ -117,7 +117,7 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 }
 
 // ParseGrowth parses whether a set only grows. The text is true, false, or the share of users who may leave in one
-// publish, such as 0.1%. The text true stands for publish.UsualMaxLoss.
+// publish, such as 0.1%. The text true means publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":

@@ -11,8 +11,8 @@ import (
 // Format is the format of an input file.
 type Format string
 
-// These are the formats. The format auto stands for a choice by the extension of the file's name or, if the extension
-// is unknown, by the first bytes of the file.
+// These constants are the formats of input files. The format auto means that the extension of the file's name decides
+// or, if the extension is unknown, the first bytes of the file.
 const (
 	auto    Format = ""
 	Text    Format = "text"
@@ -74,9 +74,9 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the reader of a file. It uses the requested format, or else the extension of the file's name
-// (without the extension of a compression), or else the first bytes of the file. readerOf returns false for an unknown
-// format.
+// readerOf returns the reader of a file. readerOf uses the requested format. If no format is requested, readerOf uses
+// the extension of the file's name, without the extension of a compression. If the extension is unknown, readerOf uses
+// the first bytes of the file. readerOf returns false for an unknown format.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

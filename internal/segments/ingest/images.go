@@ -30,7 +30,8 @@ func (l *imageList) take(chunk []uint64) {
 	l.chunks = append(l.chunks, chunk)
 }
 
-// imageLists is the destination for inputs whose ids are not dense: one list, or one list for each name in a table.
+// imageLists is the destination for inputs whose ids are not dense. An imageLists has one list, or one list for each
+// name in a table.
 type imageLists struct {
 	of     *images
 	scheme *ids.Scheme
@@ -146,8 +147,8 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// release returns the memory of large lists to the operating system at once. Otherwise the Go runtime would collect
-// this memory only after the build has used much more.
+// release returns the memory of large lists to the operating system at once. Without release, the Go runtime would
+// return this memory only after the build has used much more memory.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()

@@ -9,8 +9,9 @@ import (
 )
 
 // WarningsOver adds warnings to the result of an amend: pairs of ids that share an image, and twins, among the ids of
-// the amend and of the live generation. live has a Back only if the amend has new ids and the location keeps names.
-// Without the Back, the result has the pairs among the ids of the files, and the twins whose plain form is an id.
+// the amend and of the live generation. The generation live has a Back only if the amend has new ids and the location
+// keeps names. If live has no Back, the result has the pairs among the ids of the files, and the twins whose plain form
+// is an id.
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {

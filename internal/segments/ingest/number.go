@@ -9,8 +9,9 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Users whose ids are not dense get their numbers after all inputs have been read: the number is the rank of the id's
-// image among all images. The build therefore reads the inputs of all definitions before it makes the first definition.
+// If ids are not dense, users get their numbers after all inputs have been read. The number of a user is the rank of
+// the id's image among all images. The build therefore reads the inputs of all definitions before it makes the first
+// definition.
 
 // input holds the users of a definition's inputs.
 type input struct {

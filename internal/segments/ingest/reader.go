@@ -152,8 +152,8 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that a reader opens at the same time, because reading a small object mostly
-// consists of waiting for its first byte.
+// s3AtOnce is the number of S3 objects that a reader opens at the same time, because reading a small object is mostly
+// waiting for its first byte.
 const s3AtOnce = 32
 
 // atOnce returns how many of the files the reader reads in parallel.

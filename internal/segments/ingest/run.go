@@ -72,8 +72,8 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // step is called with a description of each step of Run, for progress output.
 type step func(what string)
 
-// Run reads the inputs and builds the segments and sets. With an *OverlapError or a *BadRowsError, Run also returns the
-// result for a report; the caller must not publish this result.
+// Run reads the inputs and builds the segments and sets. If the error is an *OverlapError or a *BadRowsError, Run also
+// returns the result for a report; the caller must not publish this result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}

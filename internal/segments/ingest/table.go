@@ -12,8 +12,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names assigns codes to the names in a table's rows, in the order of their first appearance. This order differs
-// between runs, but no result depends on it.
+// names assigns codes to the names in a table's rows, in the order of their first appearance. The codes differ between
+// runs, but no result depends on the codes.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns why rows with this name are bad

@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Twins describes text ids that differ only by upper and lower case, or by blanks around them. Such ids stand for
+// Twins describes text ids that differ only by upper and lower case, or by blanks around them. Twins are ids of
 // different users, who are often one person.
 type Twins struct {
 	// IDs is the number of ids that have such a twin and are not in lower case without blanks themselves.

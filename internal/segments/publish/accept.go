@@ -110,7 +110,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether c is the change that the acceptance approves.
+// matches reports whether the change c is the change that the acceptance approves.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -254,7 +254,8 @@ func (a *acceptance) differs(c *Change) string {
 	return text
 }
 
-// usedBy reports whether an earlier generation has recorded the acceptance. An acceptance is valid for one publish.
+// usedBy reports whether an earlier generation has recorded the acceptance. An acceptance is valid for only one
+// publish.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason

@@ -13,9 +13,9 @@ import (
 )
 
 // Amended returns the candidate of an amend (a publish that replaces some sets) over the live state base. The candidate
-// has the sets of c, and refers to all other sets and segments of the live generation. c and base must use the same
-// numbers; see Over. If add is true, the users of c join the live users of each set. began is the time when the amend
-// started to read its inputs.
+// has the sets of c, and refers to all other sets and segments of the live generation. The numbers of users in c and
+// base must be those of one dictionary; see Over. If add is true, the users of c join the live users of each set. began
+// is the time when the amend started to read its inputs.
 //
 // If the as_of of a set is earlier than the as_of of the live set, the amend would undo a later build or amend. In a
 // set that only grows, the live users then stay; for any other set, Amended returns a refusal.
@@ -82,7 +82,7 @@ func AsOfText(at time.Time) string {
 }
 
 // amendPart returns a filter for the sets of the live generation that an amend must read, which are the sets of c. If
-// one of them is a set of a time zone, the filter selects all time zones, because a user has only one zone.
+// one of these sets is a set of a time zone, the filter selects all time zones, because a user has only one time zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -103,9 +103,9 @@ type Kept struct {
 }
 
 // KeepAmended returns the candidate of a build over the live state base. If a set of base has a later amend than the
-// input file of the build, the live set stays unchanged. If the set only grows, it gets the users of the build and of
-// the live set. by is base with the numbers of the candidate. These numbers differ from the numbers of c if the set has
-// users whose ids c does not contain.
+// input file of the build, the live set stays unchanged. If such a set only grows, it gets the users of the build and
+// of the live set. The result by is base with the numbers of the candidate. The numbers of the candidate differ from
+// the numbers of c if a set keeps users whose ids c does not contain.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)

@@ -9,7 +9,7 @@ import (
 )
 
 // asOfStep is the minimum increase of the as_of of a set with unchanged users for which a build publishes, unless the
-// operator stated the time. A build of files that were only written again therefore publishes nothing.
+// operator stated the time. A build of files that were written again with equal content therefore publishes nothing.
 const asOfStep = time.Hour
 
 // asOfLayouts lists the accepted formats of an as_of: RFC 3339, also without seconds.
@@ -33,7 +33,7 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns s with the users of another version of the set added. The union has the earlier as_of of the two
+// joined returns s with the added users of another version of the set. The union has the earlier as_of of the two
 // versions, because only this time is true for both. If one version has all users, the union has the as_of of that
 // version.
 func (s *Set) joined(other *Set) Set {
@@ -63,9 +63,9 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf gives each set with unchanged users the later of its own and the live as_of, because equal users
-// contain equal changes. A forced publish uses an as_of that the operator stated instead, so that it can correct a live
-// as_of that is too late.
+// keepLaterAsOf gives each set with unchanged users the later of two times: its own as_of, and the as_of of the live
+// set, because equal users contain equal changes. A forced publish uses an as_of that the operator stated instead, so
+// that it can correct a live as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -88,7 +88,7 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 
 // otherAsOf reports whether the changed as_of of a set with unchanged users must be published. A later as_of lets
 // services delete old changes by API calls. An as_of must also be published if it belongs to a later amend, or if a
-// forced publish makes it earlier. live has the same sets in the same order.
+// forced publish makes it earlier. The argument live has the sets of the candidate in the order of the candidate.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// usualWeek is the default limit for the changes of a week, as a multiple of the limit for one publish. With this
-// multiple, seven small changes in a week pass, but seven changes near the limit of one publish do not.
+// usualWeek is the default limit for the changes of a week, as a multiple of the limit for one publish. Seven small
+// changes in a week pass this limit, but seven changes near the limit of one publish do not.
 const usualWeek = 2.5
 
 // UsualMaxChange is the default of Bounds.MaxChange in per cent.

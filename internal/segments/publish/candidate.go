@@ -25,12 +25,13 @@ type Candidate struct {
 	// moved holds the carried bitmaps by their keys if the amend gives users other numbers. Carried describes them.
 	// Nil means that the stored bitmaps and the stored dictionary stay.
 	moved map[string]*bitmap.Bitmap
-	// Scheme and Dictionary lead from ids to the numbers in the bitmaps; see segments.Generation. Both are nil for
-	// dense ids.
+	// Scheme and Dictionary convert ids to the numbers in the bitmaps; see segments.Generation. Both are nil for dense
+	// ids.
 	Scheme     *ids.Scheme
 	Dictionary *segments.Dictionary
 	Back       *segments.Back // nil: no way back
-	// named leads from numbers to ids instead of Back; nil for a candidate that has Back or no way back.
+	// named converts numbers to ids if Back is nil. named is nil for a candidate that has a Back, or that cannot
+	// convert numbers to ids.
 	named *segments.Generation
 	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
 	// count as a complete build.

@@ -19,8 +19,9 @@ type Carried struct {
 	Joined bool `json:"joined,omitempty"`
 }
 
-// RollbackPlan describes the generation that a rollback makes live. It has the segments of an earlier generation, but
-// the live content of sets that only grow. A rollback therefore sends no message to users who objected in the meantime.
+// RollbackPlan describes the generation that a rollback makes live. The planned generation has the segments of an
+// earlier generation, but the live content of sets that only grow. A rollback therefore sends no message to users who
+// objected in the meantime.
 type RollbackPlan struct {
 	Earlier *segments.Generation
 	Carried []Carried
@@ -39,9 +40,9 @@ func (p *RollbackPlan) Candidate() *Candidate {
 	return c
 }
 
-// PlanRollback plans the rollback from the live state base to an earlier generation. base and earlier must have the
-// same numbers; see SameNumbers. back names sets, or folders of sets (tz/*), that also return to their earlier content.
-// keep names sets that remain unchanged.
+// PlanRollback plans the rollback from the live state base to an earlier generation. The numbers of users in base and
+// earlier must be those of one dictionary; see SameNumbers. The argument back names sets, or folders of sets (tz/*),
+// that also return to their earlier content. The argument keep names sets that remain unchanged.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -192,8 +193,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns base without the acceptances of the sets that the plan changes. The users who left through these
-// acceptances are in the sets again.
+// undo returns base without the acceptances of the sets that the plan changes. After the rollback, the users who left
+// through these acceptances are in the sets again.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -217,8 +218,8 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 }
 
 // RollbackWith makes the planned content live if base is still live; see Rollback. RollbackWith publishes a new
-// generation if the planned content differs from the earlier generation. For the new generation, it uploads only merged
-// sets.
+// generation if the planned content differs from the earlier generation. For the new generation, RollbackWith uploads
+// only merged sets.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier.Original(), base)
@@ -247,9 +248,9 @@ type Grown struct {
 }
 
 // SetsThatGrew returns the sets of a rejected candidate that may still go live: each set that only grows and that users
-// joined, with all of its live users. Everything else in the returned candidate is that of the live generation. The
-// function refused reports sets that were rejected for another reason. If no set may go live, the returned list is
-// empty.
+// joined, with all of its live users. The returned candidate has all other sets, and the segments, of the live
+// generation. The function refused reports sets that were rejected for another reason. If no set may go live, the
+// returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -281,8 +282,8 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
-// hasSegmentsOf reports whether the candidate's segments have the same users as the live generation, whose numbers must
-// be the same.
+// hasSegmentsOf reports whether the candidate's segments have the users of the live generation's segments. The numbers
+// of users in both must be those of one dictionary.
 func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 	if c.Dictionary == nil {
 		return sameSegments(c.Describe(), live.Manifest.Segments)

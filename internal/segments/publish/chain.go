@@ -11,10 +11,10 @@ import (
 // acceptance.
 const withinBounds = "within bounds"
 
-// chained returns the acceptances for a manifest m that follows live. These are the acceptances of live that m does not
-// undo, links to the new acceptances, and the new acceptances. If a set lost users through a forced publish, chained
-// drops its earlier acceptances, because a reader must not follow them past that loss. Only sets that only grow get
-// links, because other sets may have lost users between two acceptances without approval.
+// chained returns the acceptances for a manifest m that follows live. The result has the acceptances of live that m
+// does not undo, links to the new acceptances, and the new acceptances. If a set lost users through a forced publish,
+// chained drops its earlier acceptances, because a reader must not follow these acceptances past that loss. Only sets
+// that only grow get links, because other sets may have lost users between two acceptances without approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -79,7 +79,7 @@ func lastOf(list []segments.Accepted, name string) int {
 }
 
 // undone reports whether m again contains users who left through the acceptance a, or through an earlier acceptance of
-// the same set. Such an acceptance must not allow users to leave again.
+// the same set. An undone acceptance must not allow users to leave again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -83,7 +83,7 @@ type moved struct {
 	Users uint64 `json:"users"`
 }
 
-// A Change has one of these states.
+// These constants are the states of a Change.
 const (
 	Same     = "same"
 	changed  = "changed"

@@ -24,7 +24,7 @@ type Hold struct {
 }
 
 // withdrawal records content that a rollback replaced: a whole generation, or one segment or set that differed from its
-// replacement. This content must not go live again without approval, under any name.
+// replacement. Withdrawn content must not go live again without approval, under any name.
 type withdrawal struct {
 	Generation string `json:"generation"`
 	// Content is a hash, from segments.Content or part.content. Hashes of generations and of parts share one field: an
@@ -96,8 +96,8 @@ func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	return c, err
 }
 
-// readControls reads controls.json and returns objects.ErrNotModified if the document still has the tag. With an empty
-// tag, readControls always reads the document.
+// readControls reads controls.json and returns objects.ErrNotModified if the document still has the tag. If the tag is
+// empty, readControls always reads the document.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -184,7 +184,8 @@ func (c *controls) encode() []byte {
 	return append(raw, '\n')
 }
 
-// changeControls updates controls.json; it calls change again for each lost race.
+// changeControls updates controls.json by calling the function change. After each lost race, changeControls calls
+// change again.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")

@@ -1,6 +1,6 @@
-// Package publish changes the generations of segments at a location. It makes a generation live, rolls back to an
-// earlier generation, puts publishing on hold, lists and compares generations, and removes unneeded objects. The guard
-// of package publish decides which changes may go live without approval.
+// Package publish changes the generations of segments at a location. Package publish makes a generation live, rolls
+// back to an earlier generation, puts publishing on hold, lists and compares generations, and removes unneeded objects.
+// The guard of package publish decides which changes may go live without approval.
 //
 // # Publishing
 //
@@ -19,10 +19,10 @@
 //
 // Bounds.Judge compares a Proposal with the live generation. If no generation is live, Judge compares with the newest
 // generation. If no generation exists, Judge checks a first publish for flaws (Flaw). The guard limits the changes of
-// one publish and also the drift of a week, because 19 % every night add up. Judge reports all refusals at once. It
-// refuses segments that vanish, empty, appear or fill, and too many users who join a segment, leave it or fall to no
-// segment. It also refuses too few or too many users, inputs below their expectations, and withdrawn content. The
-// caller decides whether to override a refusal.
+// one publish and also the drift of a week, because 19 % every night add up. Judge reports all refusals at once. Judge
+// refuses segments that vanish, empty, appear or fill. Judge refuses a publish if too many users join a segment, leave
+// a segment, or are in no segment afterwards. Judge also refuses too few or too many users, inputs below their
+// expectations, and withdrawn content. The caller decides whether to override a refusal.
 //
 // An acceptance approves one change of one segment or set. The change in the acceptance must equal the real change
 // after rounding; the guard still judges every other change. An acceptance is valid for one publish, and the manifest
@@ -45,18 +45,19 @@
 // bitmaps of its sets. The as_of of a set decides between an amend and a build: the build keeps the amended users if
 // its own files are not later. In a set that only grows, the build joins the amended users and its own users. The union
 // of two versions has the earlier as_of, and AmendedAsOf keeps protecting the amended users. After a lost race, an
-// amend repeats its work over every generation; a build repeats its work only over a generation that amends alone have
-// made (LiveState.AmendedSince). A repeated publish shares the bitmaps in memory (Session) and checks the stored
-// objects without storing them again (Publisher).
+// amend repeats its work over any new live generation. A build repeats its work only over a generation that amends
+// alone have made (LiveState.AmendedSince). A repeated publish shares the bitmaps in memory (Session) and checks the
+// stored objects without storing them again (Publisher).
 //
-// No gc removes a bitmap that an amend takes over: the bitmap is live before the swap, and the swap fails if another
-// generation became live. The publisher lists the location to check that each of these bitmaps exists.
+// A Collector (gc) never removes a bitmap that an amend takes over. The bitmap is live before the swap, and the swap
+// fails if another generation became live. The publisher lists the location to check that each of these bitmaps exists.
 //
 // If ids are not dense, Candidate.Over gives an amend the numbers of the live generation. If the live dictionary has
-// all ids of the amend, the amend takes over the dictionary and the Back. Otherwise Over inserts the new ids
-// (segments.Insertion), and the amend stores the dictionary, the Back and every bitmap with the new numbers. The guard
-// still compares only the amended sets. A build that keeps amended users whose ids are in no file inserts these ids in
-// the same way. AmendedSince reads both generations if their numbers differ, because its result depends on their users.
+// all ids of the amend, the amend takes over the dictionary and the Back. If the live dictionary lacks ids of the
+// amend, Over inserts the new ids (segments.Insertion). The amend then stores the dictionary, the Back and every bitmap
+// with the new numbers. The guard still compares only the amended sets. A build that keeps amended users whose ids are
+// in no file inserts these ids in the same way. AmendedSince reads both generations if their numbers differ, because
+// its result depends on their users.
 //
 // # Withdrawing
 //
@@ -79,9 +80,10 @@
 // A Collector never removes an object of a generation that is live or is going live. A Collector takes a lease
 // (gc.json), rewrites current.json with different bytes (the fence), and lists the objects. The Collector then removes
 // manifests first, and unused bitmaps and dictionaries afterwards. Before each removal, the Collector checks that
-// current.json is unchanged. A publisher (1) reads current.json, (2) waits until no Collector holds the lease, (3)
-// stores or checks every object, (4) replaces current.json if its tag is still the tag from step (1). If only a fence
-// changed the tag, the publisher starts again at step (1).
+// current.json is unchanged. In step (1), a publisher reads current.json. In step (2), the publisher waits until no
+// Collector holds the lease. In step (3), the publisher stores or checks every object. In step (4), the publisher
+// replaces current.json if its tag is still the tag from step (1). If only a fence changed the tag, the publisher
+// starts again at step (1).
 //
 // If the fence comes after the swap, the Collector sees the new generation and keeps it. If the fence comes before step
 // (1), the publisher sees the lease in step (2), so all removals end before step (3). A fence between steps (1) and (4)

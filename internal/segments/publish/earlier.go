@@ -21,11 +21,11 @@ type earlier struct {
 	Skipped []string
 }
 
-// findEarlier returns the generation that was live a week before now, if it still exists. This is the newest generation
-// that is at least a week old, or the oldest generation if all are younger. Only generations before the live one count,
-// except generations that were rolled back. A person has checked a forced generation, so findEarlier chooses no
-// generation before a forced one. If a generation cannot be read, findEarlier chooses the next younger one. The result
-// has the same sets of its generation as base.
+// findEarlier returns the generation that was live a week before now, if it still exists. The result is the newest
+// generation that is at least a week old, or the oldest generation if all are younger than a week. Only generations
+// before the live one count, except generations that were rolled back. A person has checked a forced generation, so
+// findEarlier chooses no generation before a forced generation. If a generation cannot be read, findEarlier chooses the
+// next younger generation. If base has only some sets of its generation, the result also has only these sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {

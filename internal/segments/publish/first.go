@@ -8,7 +8,7 @@ import (
 // Flaw is a reason to refuse a first publish, where no earlier generation can show whether the content is intended.
 type Flaw string
 
-// These are the flaws, as --allow-first and allow_first name them.
+// These constants are the flaws of a first publish, as --allow-first and allow_first name them.
 const (
 	emptySegments Flaw = "empty-segments"
 	emptySets     Flaw = "empty-sets"

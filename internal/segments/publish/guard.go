@@ -47,8 +47,8 @@ type Findings struct {
 	RefusedSets map[string]bool
 }
 
-// Drift describes the changes of the segments since the generation of a week ago, or since the generation that
-// findEarlier chooses instead.
+// Drift describes the changes of the segments since the generation that findEarlier chose: usually the generation of a
+// week ago.
 type Drift struct {
 	Generation string    `json:"generation,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`

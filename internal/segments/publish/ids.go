@@ -186,8 +186,8 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered converts base, and the result of SetsThatGrew over base, to the numbers of one dictionary with the users of
-// both. c is the candidate on which SetsThatGrew was called.
+// Numbered converts base, and the result of SetsThatGrew over base, to the numbers of one dictionary, which has the
+// users of both. The argument c is the candidate on which SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil

@@ -63,8 +63,9 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 }
 
 // lease gives one Collector at a time the right to remove objects. The holder renews the lease while using it, and uses
-// it for at most half of its duration after a renewal. Other processes take the lease if it has not been renewed for
-// its full duration, measured by their own clocks. The second half of the duration is reserved for requests in flight.
+// it for at most half of its duration after a renewal. Other processes take the lease if the holder has not renewed it
+// for its full duration, measured by their own clocks. The second half of the duration is reserved for requests in
+// flight.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
@@ -170,7 +171,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// end releases the lease. If this fails, the lease expires by itself.
+// end releases the lease. If the release fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

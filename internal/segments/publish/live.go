@@ -8,8 +8,8 @@ import (
 	"capper/internal/segments"
 )
 
-// LiveState is the live generation at one moment. A publish compares a candidate with it and then replaces it by
-// compare-and-swap. The zero value means that nothing has been published.
+// LiveState is the live generation at one moment. A publish compares a candidate with the LiveState, and then replaces
+// the live generation by compare-and-swap. The zero value means that nothing has been published.
 type LiveState struct {
 	Generation *segments.Generation // nil if nothing is published or Fault is set
 	Name       string
@@ -46,7 +46,8 @@ func readLiveAgain(ctx context.Context, src objects.Source, part func(set string
 		if err != nil || state.Fault == nil {
 			return state, err
 		}
-		// Objects of a generation that was replaced during the read may have been removed.
+		// The read may have failed because a Collector removed objects of a generation that was replaced during the
+		// read.
 		if _, _, err := src.ReadTagged(ctx, segments.CurrentKey, state.tag); errors.Is(err, objects.ErrNotModified) {
 			return state, nil
 		} else if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -78,7 +79,7 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	return state, ctx.Err()
 }
 
-// read reads a generation, limited to the sets that the state has of the live generation.
+// read reads a generation. If the state has only some sets of the live generation, read reads only these sets.
 func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
 	known *segments.Generation) (*segments.Generation, error) {
 	if s.part != nil {

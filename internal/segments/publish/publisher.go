@@ -50,7 +50,8 @@ type Published struct {
 // operator stated it, or if it is later by at least asOfStep. An earlier as_of counts as new content if the operator
 // stated it and gave a reason. The error is objects.ErrLostRace if another process has published since base was read.
 // The error is a HoldError if publishing is on hold, unless users only join sets that only grow. The error is a
-// WithdrawnError if the content was withdrawn and reason is empty; with a reason, Publish removes the withdrawal.
+// WithdrawnError if the content was withdrawn and reason is empty; if reason is not empty, Publish removes the
+// withdrawal.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()

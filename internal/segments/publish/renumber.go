@@ -14,11 +14,11 @@ import (
 )
 
 // Over converts the candidate of an amend, and the live state base, to the numbers of one dictionary. base comes from
-// ReadForAmend. For dense ids, Over returns both unchanged.
+// ReadForAmend. For dense ids, Over returns the candidate and base unchanged.
 //
 // If the live dictionary has all ids of the candidate, the result takes over the dictionary and the BackFile by
-// reference. Otherwise the result has a dictionary with the new ids, and every bitmap with the numbers of that
-// dictionary. Users who leave a set remain in the dictionary until the next build.
+// reference. If the live dictionary lacks ids of the candidate, the result has a dictionary with the new ids, and every
+// bitmap with the numbers of that dictionary. Users who leave a set remain in the dictionary until the next build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -44,8 +44,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	return &over, &by, nil
 }
 
-// insert gives the candidate and the base the numbers of a dictionary that also has the new ids of from. numbers[i] is
-// the number that id i of from has in the live dictionary.
+// insert gives the candidate and the base the numbers of a dictionary that also has the new ids of from. The element
+// numbers[i] is the number that the id with the index i in from has in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
@@ -101,8 +101,8 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 }
 
 // withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep these users of an
-// amend, although their ids are in no file of the build. base has the numbers of the build's dictionary, and the
-// returned base has the numbers of the new dictionary.
+// amend, although the ids of these users are in no file of the build. The argument base has the numbers of the build's
+// dictionary. The returned base has the numbers of the new dictionary.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {
@@ -149,8 +149,8 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 }
 
 // amendsBetween reports whether only amends lead from one generation to a later generation. Amends with new ids give
-// all users other numbers; in this case, amendsBetween compares the users of both generations. It does not read bitmaps
-// that the generations in known have in memory.
+// all users other numbers; in this case, amendsBetween compares the users of both generations. amendsBetween does not
+// read bitmaps that the generations in known have in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {

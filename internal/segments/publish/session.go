@@ -47,8 +47,8 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 }
 
 // Hold checks for a hold before a build reads its inputs. While publishing is on hold, one of the two results is a
-// HoldError. Hold returns it as held if the live generation has a set that only grows, because such sets may still be
-// published. Otherwise Hold returns it as err.
+// HoldError. If the live generation has a set that only grows, the HoldError is the result held, because such sets may
+// still be published. In all other cases, the HoldError is the result err.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {

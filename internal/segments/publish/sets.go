@@ -97,8 +97,8 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// change returns the refusals for a change of a set. These are the refusals that also apply to segments, and refusals
-// for users who leave a set that only grows, even if the build does not repeat this setting.
+// change returns the refusals for a change of a set. The refusals for segments also apply to sets. If a set only grows,
+// change also returns refusals for users who leave the set, even if the build does not repeat this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -120,8 +120,8 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 // free reports whether a set is so small that the guard does not judge its changes.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a set of a time zone that is too small for other limits. The local time of the set's users becomes
-// unknown if the set vanishes or empties, or if most of the users are in no zone.
+// judgeZone judges a set of a time zone that is too small for other limits. If the set vanishes or empties, or if most
+// of its users are in no set of a time zone, the local time of these users becomes unknown.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:
@@ -151,8 +151,9 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth judges how many users join a set that only grows, as a share of all users, because five users who join a
-// list of four are no reason for a refusal. If the set has its own limit, the limit is a share of the set's users.
+// judgeGrowth judges how many users join a set that only grows, as a share of all users. A share of the set's users
+// would be wrong: five users who join a list of four are no reason for a refusal. If the set has its own limit, this
+// limit is a share of the set's users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {

@@ -43,7 +43,7 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 const storePasses = 3
 
 // put stores the bitmaps, then the manifest, and checks that each object exists, because a store may confirm an object
-// and lose it. Another call of put costs one check per object.
+// and lose it. A second call of put costs one check per object.
 func (u *upload) put(ctx context.Context) error {
 	if err := u.checkCarried(ctx); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 const parallelRequests = 8
 
 // firstOfEachKey returns the indexes of the entries, without entries that repeat an earlier bitmap, such as a second
-// empty one.
+// empty bitmap.
 func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
 	for i, s := range entries {
@@ -164,7 +164,7 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 }
 
 // putObject stores an object. If no gc can remove the object, because it is live or has just been stored, putObject
-// stores it only if it is missing. written is false if the object existed already.
+// stores the object only if it is missing. The result written is false if the object already existed.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bad describes a bad row: a row without a valid user id, or a row that cannot be read.
+// Bad describes a bad row: a row without a valid user id, or a row that the parser cannot read.
 type Bad struct {
 	File string `json:"file"`
 	// Row counts from 1: the line of a text, CSV, TSV or NDJSON file, or the row of a Parquet file.
@@ -31,7 +31,7 @@ func (b Bad) String() string {
 // Short returns the beginning of the bad value, for display.
 func (b Bad) Short() string { return Clip([]byte(b.Value)) }
 
-// These are the reasons of bad rows that several file formats share.
+// These constants are reasons of bad rows that several file formats share.
 const (
 	reasonEmpty     = "no user id"
 	reasonNoSegment = "no segment"
@@ -39,7 +39,8 @@ const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 )
 
-// These limits apply to bad values, in bytes: a block keeps maxValue bytes, and reports display maxShown bytes.
+// maxValue and maxShown limit bad values, in bytes: a block keeps maxValue bytes of a value, and reports display
+// maxShown bytes.
 const (
 	maxValue = 1024
 	maxShown = 64

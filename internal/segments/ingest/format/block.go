@@ -38,8 +38,8 @@ type Block struct {
 	texts  bool // keep Texts
 }
 
-// NewBlock returns an empty block; keep is the maximum number of bad rows that the block keeps. names is nil unless the
-// rows belong to a table.
+// NewBlock returns an empty block; keep is the maximum number of bad rows that the block keeps. The argument names is
+// nil unless the rows belong to a table.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
 // ReadAs sets the scheme of the ids in the block, instead of dense ids. If names is true, the block also keeps the data

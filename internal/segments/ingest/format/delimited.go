@@ -26,8 +26,8 @@ type delimited struct {
 	layout *layout
 }
 
-// OpenDelimited examines the first row of a file and decides how to read the file. head is the beginning of the file
-// and must contain the first row, which must not be empty.
+// OpenDelimited examines the first row of a file and decides how to read the file. The argument head is the beginning
+// of the file. head must contain the whole first row, and the first row must not be empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -58,8 +58,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// takeHeader records the header. A header with faulty quotes, or a header that encloses rows, is an error, because
-// these rows would be lost.
+// takeHeader records the header. A header with faulty quotes is an error. A header that encloses rows is also an error,
+// because the enclosed rows would be lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")

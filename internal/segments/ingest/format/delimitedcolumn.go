@@ -39,14 +39,16 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	return named
 }
 
-// isName reports whether the user requested a column by name, and not by number or not at all.
+// isName reports whether the user requested a column by name. The result is false if the user requested a column by
+// number, or did not request a column.
 func isName(column string) bool {
 	_, err := strconv.Atoi(column)
 	return column != "" && err != nil
 }
 
-// findColumn returns the index of the column that the user requested by name or number. Without a request, findColumn
-// returns the column with the usual name, or else the column that the function likely chooses.
+// findColumn returns the index of the column that the user requested by name or number. If the user requested no
+// column, findColumn returns the column with the usual name. If no column has this name, findColumn returns the column
+// that the function likely chooses.
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {

@@ -28,8 +28,8 @@ func (d *dialect) wholeRows(block []byte) int {
 	}
 }
 
-// wholeUnquoted returns the length of the complete rows in a block without quotes. It searches backwards for a line
-// break that is not escaped.
+// wholeUnquoted returns the length of the complete rows in a block without quotes. wholeUnquoted searches backwards for
+// a line break that is not escaped.
 func (d *dialect) wholeUnquoted(block []byte) int {
 	for {
 		end := wholeLines(block)
@@ -108,8 +108,8 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b, which must not be empty, and sets values to the fields at the indexes in
-// places. row returns the number of fields, and whether all quotes are valid. row also returns the size of the row with
+// row parses the row at the beginning of b, and sets values to the fields at the indexes in places. The row must not be
+// empty. row returns the number of fields, and whether all quotes are valid. row also returns the size of the row with
 // its line break, and the row without the line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
@@ -142,9 +142,9 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	return fields, inOrder
 }
 
-// field parses the field at index i. It returns the value without quotes, and whether the quotes are valid. The result
-// end is the index of the delimiter or line break after the field, or len(b) if there is none. A quote that is never
-// closed extends to the end of b.
+// field parses the field at index i. The method field returns the value without quotes, and whether the quotes are
+// valid. The result end is the index of the delimiter or line break after the field, or len(b) if there is none. A
+// quote that is never closed extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)

@@ -3,10 +3,10 @@
 //
 // # Opening
 //
-// A File reads and decompresses a file up to its real end. A file ends only where its source returns io.EOF. The
-// following are errors: a compressed stream that ends inside a member or frame, an S3 object that ends before its
-// announced length, a file whose length changes during reading, and empty standard input. A fault of the storage or of
-// the connection is an objects.StorageError.
+// A File reads and decompresses a file up to its real end. A file ends only where its source returns io.EOF. A
+// compressed stream that ends inside a member or frame, and an S3 object that ends before its announced length, are
+// errors. A file whose length changes during reading, and empty standard input, are also errors. A fault of the storage
+// or of the connection is an objects.StorageError.
 //
 // # Delimited files
 //
@@ -15,17 +15,16 @@
 // into blocks of whole rows and parses the blocks. A fast path parses lines without quotes and escapes, which are most
 // lines, in one pass.
 //
-// If a closing quote is missing, a field swallows the following rows. These rows are in no set, and if a later quote
-// closes the field, no count shows the lost rows. Therefore TSV has no quotes unless the user requests them, because
-// most programs write TSV without quotes. A row with several lines is bad if more than three of its lines look like
-// rows. The report of a file shows its longest row.
+// If a closing quote is missing, a field encloses the following rows. The enclosed rows are in no set. If a later quote
+// closes the field, no count shows the lost rows. TSV has no quotes unless the user requests them, because most
+// programs write TSV without quotes. A row with several lines is bad if more than three of its lines look like rows.
+// The report of a file shows its longest row.
 //
 // # Parquet
 //
 // In Parquet, integers, decimals and strings of digits are valid ids, in every compression codec whose byte format is
-// unambiguous. The parser reads only the necessary columns. It compares the row counts of the footer, the row groups
-// and the pages, and converts a panic of the Parquet library into an error. A damaged file therefore yields no wrong
-// rows.
+// unambiguous. The parser reads only the necessary columns. The parser compares the row counts of the footer, the row
+// groups and the pages. A panic of the Parquet library becomes an error. A damaged file therefore yields no wrong rows.
 //
 // # Sends
 //
@@ -40,10 +39,10 @@
 //   - milliseconds since 1970, 12 or 13 digits
 //   - in Parquet a TIMESTAMP in any unit; without adjustment to UTC, it has no offset
 //
-// ReadSends truncates times to milliseconds. A row with a time before 2000 or in the future is bad; with a message id,
-// a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not times. An empty
-// channel or message id means none. An empty namespace field means the namespace without a name; the row is bad if
-// SendOptions.Namespace names another namespace. A bad row is a RowError, with the number of its line if the format has
-// lines. A fault of the whole file is an error of ReadSends: a missing column, a broken stream, or a text without a
-// final line break (see SendOptions.FinalNewline).
+// ReadSends truncates times to milliseconds. A row with a time before 2000 or in the future is bad. If the row has a
+// message id, a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not times.
+// An empty channel or message id means none. An empty namespace field means the namespace without a name; the row is
+// bad if SendOptions.Namespace names another namespace. A bad row is a RowError, with the number of its line if the
+// format has lines. A fault of the whole file is an error of ReadSends: a missing column, a broken stream, or a text
+// without a final line break (see SendOptions.FinalNewline).
 package format

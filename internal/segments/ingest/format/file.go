@@ -48,8 +48,8 @@ type File struct {
 	closers []func() error
 }
 
-// Open opens a file and decompresses gzip and zstd, which Open recognises by their first bytes. progress may be nil;
-// the goroutine that reads the file calls it.
+// Open opens a file and decompresses gzip and zstd, which Open recognises by their first bytes. The goroutine that
+// reads the file calls the function progress, which may be nil.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {

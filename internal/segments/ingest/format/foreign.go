@@ -8,7 +8,7 @@ import (
 )
 
 // foreign lists kinds of binary files with the bytes at their beginning. The list also has kinds that package ingest
-// reads; their texts say how to request the format.
+// reads; the texts of these kinds say how to request the format.
 var foreign = []struct {
 	magic  string
 	binary bool // the first bytes are letters, so binary data must follow
@@ -45,8 +45,8 @@ var foreign = []struct {
 // markup matches the beginning of HTML and XML documents, for example the error page of a proxy or an object store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. magic has the first
-// bytes that the file is expected to have; an empty magic means no expectation.
+// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The argument magic
+// has the expected first bytes of the file; an empty magic means that any first bytes are allowed.
 func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
 		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {

@@ -64,8 +64,8 @@ func parseLines(into *Block, block []byte, line int64) {
 	}
 }
 
-// unescaped returns a field without the escape characters of the dialect. An escaped byte stands for itself. Escaped
-// letters and digits stand for control characters, which no id contains; ok is false for them.
+// unescaped returns a field without the escape characters of the dialect. An escape character before a byte is removed.
+// An escaped letter or digit means a control character, which no id contains; ok is then false.
 func (d *dialect) unescaped(field []byte) (plain []byte, ok bool) {
 	if d.escape == 0 || bytes.IndexByte(field, d.escape) < 0 {
 		return field, true

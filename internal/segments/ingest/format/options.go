@@ -10,7 +10,7 @@ import (
 // Kind is the kind of a delimited file.
 type Kind int
 
-// These are the kinds of delimited files. A text has one id per line.
+// These constants are the kinds of delimited files. A text file has one id per line.
 const (
 	Text Kind = iota
 	CSV

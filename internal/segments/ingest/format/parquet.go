@@ -30,8 +30,8 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 }
 
 // OpenParquet reads the footer of a file and finds the columns; size is the length of the file in bytes. The arguments
-// id and segment are column names, or numbers from 1. OpenParquet detects a column whose argument is empty. table means
-// that every row also has the name of a segment or set.
+// id and segment are column names, or numbers from 1. OpenParquet detects a column whose argument is empty. If table is
+// true, every row also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -82,7 +82,7 @@ func (f *parquetFile) checkCodecs() error {
 // blockRows is the maximum number of rows in a block.
 const blockRows = 1 << 16
 
-// These values stand for a row without a usable segment name.
+// noSegment and badSegment are the codes of rows without a usable segment name.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already

@@ -96,7 +96,7 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 }
 
 // named returns the index of a name in a list, or -1 if no name matches. named prefers an exact match to a match that
-// differs in upper and lower case. A name that occurs twice is an error.
+// differs in upper and lower case. If a name occurs twice, named returns an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -188,8 +188,8 @@ func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	return 0, fmt.Errorf("column %q has type %s, but ids of the kind %s must be %s", c.Name(), c.Type(), kind, wanted)
 }
 
-// isUUIDType reports whether a column of 16 bytes holds UUIDs: the declared type of the column is UUID, or the column
-// has no declared type.
+// isUUIDType reports whether a column of 16 bytes holds UUIDs. The column holds UUIDs if its declared type is UUID, or
+// if it has no declared type.
 func isUUIDType(t parquet.Type) bool {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		_, ok := logical.Value.(*format.UUIDType)

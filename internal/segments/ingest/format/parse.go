@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// These are the reasons of bad rows in delimited files.
+// These constants are the reasons of bad rows in delimited files.
 const (
 	reasonColumns   = "row has %d columns, but the first row has %d"
 	reasonQuote     = "a quote is neither at the beginning nor at the end of a field"

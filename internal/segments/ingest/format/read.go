@@ -34,7 +34,7 @@ type SendOptions struct {
 // usual holds the default names of the columns in a file of sends.
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
-// These constants are the indexes of the columns of a send, and the number of columns.
+// These constants are the indexes of the columns of a send, and the number of these columns.
 const (
 	columnUser = iota
 	columnAt

@@ -40,7 +40,7 @@ func (e *RowError) Unwrap() error { return e.Err }
 // maxName is the maximum length of a message id in bytes, which is the service's limit.
 const maxName = 128
 
-// These are the accepted layouts of times; each layout may have a fraction of a second.
+// zoned and naive are the accepted layouts of times; each layout may have a fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
 		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
@@ -96,8 +96,8 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 }
 
 // latestAt returns the latest instant, in milliseconds since 1970, at which clocks of the zone showed a time. If clocks
-// showed the time twice, latestAt returns the later instant, because limits then count the send for longer. found is
-// false if clocks skipped the time. The search covers two days and assumes that clocks change at most once within these
+// showed the time twice, latestAt returns the later instant, because limits then count the send for longer. If clocks
+// skipped the time, found is false. The search covers two days and assumes that clocks change at most once within these
 // days, and that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
@@ -111,8 +111,8 @@ func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 }
 
 // epochOf parses seconds since 1970, which may have a fraction, or milliseconds since 1970. epochOf rejects numbers of
-// eight digits, which as seconds would be in the years 1970 to 1973. Such a number is more likely a date such as
-// 20261120. timeOf rejects other dates that look like numbers.
+// eight digits, which would be seconds in the years 1970 to 1973. A number of eight digits is more likely a date such
+// as 20261120. timeOf rejects other dates that look like numbers.
 func epochOf(text string) (int64, bool) {
 	whole, fraction, broken := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)

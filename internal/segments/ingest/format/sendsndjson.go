@@ -49,7 +49,7 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// missing returns an error if the namespace of some lines is unknown. It also returns an error if no object has a
+// missing returns an error if the namespace of some lines is unknown. missing also returns an error if no object has a
 // column that the user requested by name, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
@@ -120,7 +120,7 @@ func (r *objectRows) lacksColumn() bool {
 }
 
 // textIn returns a JSON string or number as text. The text of null is empty, and the text of a missing value is nil.
-// Each byte that is not valid UTF-8 becomes U+FFFD, as in encoding/json.
+// textIn replaces each byte that is not valid UTF-8 by U+FFFD, as encoding/json does.
 func textIn(value []byte) ([]byte, error) {
 	switch {
 	case value == nil:

@@ -5,7 +5,7 @@ import (
 )
 
 // maxLikeRows is the maximum number of lines within one row that may look like rows themselves. An address may have one
-// such line ("12, Rue X") and a note a few, but a stray quote encloses many.
+// line that looks like a row ("12, Rue X"), and a note a few. A stray quote encloses many such lines.
 const maxLikeRows = 3
 
 // swallows reports whether more than maxLikeRows lines of a row look like rows. In such a row, a quote is missing or

@@ -49,9 +49,9 @@ func (s *Syntax) Rest(text []byte) []byte {
 // texts are exports.
 const shortText = 16 << 10
 
-// MayBeTruncated reports whether the end of a text may be missing; size is the length of the text in bytes, and end is
-// its last block. A long text without a final line break may be truncated, unless Complete accepts its last line. A
-// truncated id could be the id of another user.
+// MayBeTruncated reports whether the end of a text may be missing. The argument size is the length of the text in
+// bytes, and end is the last block of the text. A long text without a final line break may be truncated, unless
+// Complete accepts its last line. A truncated id could be the id of another user.
 func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	if LineIsClosed(end) || size <= shortText {
 		return false
@@ -79,9 +79,9 @@ func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 // Size returns the number of bytes that have been read.
 func (b *Blocks) Size() int { return b.size }
 
-// Next reads the next block into buffer, which may grow, and returns the block and the number of its first line. last
-// is true for the last block, which may be empty. After an error of the source, line is the number of the line that
-// cannot be read.
+// Next reads the next block into buffer, which may grow, and returns the block and the number of its first line. The
+// result last is true for the last block, which may be empty. After an error of the source, line is the number of the
+// line that cannot be read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
 	if err != nil {

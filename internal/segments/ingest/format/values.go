@@ -144,8 +144,7 @@ func decimalText(word []byte) []byte {
 	return v.Append(nil, 10)
 }
 
-// bigEndian converts the bytes of a number in two's complement. The result is -1 for every number that is not a valid
-// id.
+// bigEndian converts the bytes of a number in two's complement. If the number is not a valid id, the result is -1.
 func bigEndian(word []byte) int64 {
 	v := int64(0)
 	for i, b := range word {
