@@ -2,15 +2,16 @@ package audit
 
 import "fmt"
 
-// These constants bound a dictionary, because the writer and the reader of an audit file keep it in memory.
+// maxWords, maxWordBytes and maxWord bound a dictionary, because the writer and the reader of an audit file keep the
+// dictionary in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
 	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A frame refers to a text by one of these numbers. For a text in the dictionary, the reference is refFirst plus the
-// number of the text.
+// A frame refers to a text by refKept, by refLiteral, or by a number from refFirst on. For a text in the dictionary,
+// the reference is refFirst plus the number of the text.
 const (
 	refKept    = 0 // the text follows and enters the dictionary
 	refLiteral = 1 // the text follows and does not enter the dictionary

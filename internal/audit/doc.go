@@ -7,7 +7,7 @@
 // # Records
 //
 // A Record describes one call that recorded sends or could have recorded sends: a filter call with record, a release,
-// or a call for permits. A call that changes a set has a record too. The record groups the users by outcome and reason
+// or a call for permits. A call that changes a set also has a record. The record groups the users by outcome and reason
 // (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes some 130 kB.
 // The record names the generation of the segments and the version of the configuration. The audit location stores the
 // policy of each version once. If ids are not dense, the record holds images (capping.UserID) in ascending order: the
@@ -20,7 +20,7 @@
 // # Location
 //
 //	records/2026-11-22/<sha256>.audit       a rolled file, named by its content; immutable
-//	index/2026-11-22/<instance>-<n>.json    the index entry of an instance's n-th file
+//	index/2026-11-22/<instance>-<n>.json    the index entry of the file n of an instance
 //	policies/<config version>.yaml          channels, limits and all other settings that affect decisions
 //	erased/<…>.json                         erased users and the time; readers hide their earlier records
 //	open/<instance>/<n>.audit               in a directory: the file that is being written
@@ -43,11 +43,11 @@
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
 //
-// A stored text is its length and its UTF-8 bytes. A record refers to a text by a number: 0 precedes a text that gets
-// the next number, 1 precedes a text that gets no number, and 2 plus a number stands for an earlier text. Message ids
-// have a numbering of their own, apart from all other texts. The file dictionary.go bounds both numberings. Users are a
-// portable roaring bitmap, or a list if they are few. The record of a call for one user takes some 35 bytes. Files
-// whose ids are not dense have format 2 and hold images as Rice-coded gaps; see images.go.
+// A stored text is its length and its UTF-8 bytes. A record refers to a text by a number. The number 0 precedes a text
+// that gets the next number. The number 1 precedes a text that gets no number. The number 2+i means the earlier text
+// with the number i. Message ids have their own numbering, separate from all other texts. The file dictionary.go bounds
+// both numberings. Users are a portable roaring bitmap, or a list if they are few. The record of a call for one user
+// takes some 35 bytes. Files whose ids are not dense have format 2 and hold images as Rice-coded gaps; see images.go.
 //
 // A file without an end frame is still open, or its writer died. If the last frame of such a file is incomplete, the
 // file is torn (TornError). A torn file does not count as damaged (DamageError).

@@ -12,7 +12,8 @@ import (
 // ErrDocument reports that the bytes of a stored document differ from the bytes that were written.
 var ErrDocument = errors.New("document is damaged: its checksum does not match")
 
-// A sealed document ends with its checksum as the last JSON member; these texts begin and end the member.
+// A sealed document ends with its checksum as the last JSON member. These two texts surround the digits of the
+// checksum.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"

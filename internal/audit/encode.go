@@ -155,7 +155,7 @@ func check(r *Record, wide bool) error {
 	return nil
 }
 
-// These bits are the flags of a stored record.
+// flagExempt and flagAudience are the flags of a stored record.
 const (
 	flagExempt   = 1 << 0
 	flagAudience = 1 << 1
@@ -223,8 +223,8 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 const fewUsers = 8
 
 // appendUsers appends a set of users. For a bitmap, appendUsers writes twice the size of the bitmap, followed by the
-// bitmap. For a list of a few users, appendUsers writes twice the number of users plus 1. Each user in the list is
-// stored as the number of ids between the previous user and this user.
+// bitmap. For a list of a few users, appendUsers writes twice the number of users plus 1. For each user in the list,
+// appendUsers writes the number of ids between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

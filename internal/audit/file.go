@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// These are the versions of the audit file format. Writers and readers support no others.
+// Format and FormatImages are the versions of the audit file format. Writers and readers support no other versions.
 const (
 	Format       = 1 // for dense ids
 	FormatImages = 2 // for other ids: users are images, and the header names kind and check
@@ -18,7 +18,7 @@ const (
 // magic is the text with which every audit file begins.
 const magic = "capaudit"
 
-// These numbers are the kinds of frames, as audit files store them.
+// These constants are the kinds of frames, as audit files store them.
 const (
 	frameHeader byte = 1
 	frameRecord byte = 2
@@ -83,7 +83,7 @@ type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }
 
-// These errors are faults of single frames.
+// errChecksum and errTruncated are faults of single frames.
 var (
 	errChecksum  = errors.New("checksum mismatch")
 	errTruncated = errors.New("truncated")

@@ -147,7 +147,7 @@ func (r *bitReader) bits(n uint) (v uint64) {
 	return v
 }
 
-// zeros reads a run of zeros and the 1 after it, and returns the length of the run.
+// zeros reads a run of zeros and the bit with the value 1 that follows, and returns the length of the run.
 func (r *bitReader) zeros() (n uint64) {
 	for {
 		run := min(bits.TrailingZeros64(r.window()), 48)
@@ -160,8 +160,8 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns the number of bytes that were read. end returns an error if the input was too short, or if the unused
-// bits of the last byte are not 0.
+// end returns the number of bytes that were read. The error reports an input that was too short, or unused bits of the
+// last byte that are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8
 	if used > len(r.in) {

@@ -64,7 +64,7 @@ type Erasure struct {
 	Check string           `json:"ids_check,omitempty"`
 }
 
-// These prefixes begin the object keys of an audit location, one prefix for each type of object.
+// These constants are the prefixes of the object keys at an audit location, one prefix for each type of object.
 const (
 	RecordsPrefix  = "records/"
 	IndexPrefix    = "index/"
@@ -85,7 +85,7 @@ func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 // RecordsKey returns the object key of a records file, from the day of its first record and its SHA-256.
 func RecordsKey(day, sha256 string) string { return RecordsPrefix + day + "/" + sha256 + FileExtension }
 
-// IndexKey returns the object key of the index entry for an instance's n-th file.
+// IndexKey returns the object key of the index entry for the file n of an instance.
 func IndexKey(day, instance string, n uint64) string {
 	return fmt.Sprintf("%s%s/%s-%d.json", IndexPrefix, day, instance, n)
 }
@@ -93,7 +93,7 @@ func IndexKey(day, instance string, n uint64) string {
 // PolicyKey returns the object key of the policy of a configuration version.
 func PolicyKey(version string) string { return PoliciesPrefix + version + ".yaml" }
 
-// ErasedKey returns the object key of an instance's n-th erasure.
+// ErasedKey returns the object key of the erasure n of an instance.
 func ErasedKey(instance string, n uint64) string {
 	return fmt.Sprintf("%s%s-%d.json", ErasedPrefix, instance, n)
 }

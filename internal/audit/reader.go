@@ -64,12 +64,13 @@ func (r *Reader) Offset() int64 { return r.offset }
 // Ended reports whether the reader has reached the end frame, so that the file was closed and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So returns the end frame that would close the file at the current position.
+// So returns the end frame that would close the file at the current position. So is for files whose writer died.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // Next returns the next frame after the header. Next returns io.EOF if the file ends between two frames (see Ended),
-// and a *TornError if the file ends inside a frame. Other errors are a *DamageError, or the error of the underlying
-// reader. After an error, every call of Next returns the same error. The caller owns the memory of the record.
+// and a *TornError if the file ends inside a frame. For all other faults, Next returns a *DamageError, or the error of
+// the underlying reader. After an error, every call of Next returns the same error. The caller owns the memory of the
+// record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed

@@ -44,7 +44,7 @@ type Record struct {
 // Kind is the type of call that a record describes.
 type Kind uint8
 
-// These numbers are the kinds of calls, as audit files store them.
+// These constants are the kinds of calls, as audit files store them.
 const (
 	Filter  Kind = 1
 	Release Kind = 2
@@ -55,7 +55,7 @@ const (
 // Outcome is the decision or the action of the service for the users of a group.
 type Outcome uint8
 
-// These numbers are the outcomes, as audit files store them.
+// These constants are the outcomes, as audit files store them.
 const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed, recorded by an earlier one

@@ -54,7 +54,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// found removes a sequence number from the missing ones.
+// found removes a sequence number from the missing sequence numbers.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

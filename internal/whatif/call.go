@@ -23,8 +23,8 @@ type call struct {
 	// everybody is set if all users must be judged, even users whose outcome equals the recorded outcome. Only then are
 	// shadow limits counted correctly.
 	everybody bool
-	// afresh is set if segments are counted user by user, by the generation that decides, for both policies. Otherwise
-	// the replay uses the recorded segment counts.
+	// afresh is set if segments are counted user by user, by the generation that decides, for both policies. If afresh
+	// is not set, the replay uses the recorded segment counts.
 	afresh   bool
 	segments capping.Segments // nil: not loaded yet
 	sets     recordedSets     // segments, with the suppressed sets that the record shows
@@ -155,7 +155,7 @@ func (c *call) anyDiverged() (found bool) {
 }
 
 // blocks calls the function each for the key of every block with users of the call, in ascending order. During a call
-// of each, c.cursors holds, for each group, the position of the block with this key, or of the next block. Afterwards
+// of each, c.cursors holds, for each group, the position of the block with this key, or of the next block. At the end,
 // blocks flushes the users who need a check.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
@@ -298,7 +298,7 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 }
 
 // decide judges users with the code of the service (capping.Capper), as of the record's time and with the sets that the
-// record shows. groups holds the group of each user.
+// record shows. The argument groups holds the group of each user.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

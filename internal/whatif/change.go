@@ -29,9 +29,9 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
 }
 
-// Changed returns a copy of the policy with the changes, applied in their order. The policy p itself is unchanged.
-// segments names the published segments; a segment without limits of its own has the default limits until a change
-// names the segment. The error is a *ChangeError.
+// Changed returns a copy of the policy with the changes, applied in their order. The policy p itself is unchanged. The
+// argument segments names the published segments. A segment without limits of its own has the default limits until a
+// change names the segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)

@@ -15,17 +15,18 @@
 // # Two histories
 //
 // Each user has two histories: the recorded sends, and the sends under the other policy. The recorded outcome remains
-// valid while both histories are equal and the rules for the user's send have not changed. This holds even if the
-// decision depended on milliseconds that no record contains. The replay judges all other users with the code of the
-// service: a capping.Capper reads the histories under the other policy, as of the record's time. A replay under the
-// limits in force therefore changes no user.
+// valid while both histories are equal and the rules for the user's send have not changed. The recorded outcome remains
+// valid even if the decision depended on milliseconds that no record contains. The replay judges all other users with
+// the code of the service: a capping.Capper reads the histories under the other policy, as of the record's time. A
+// replay under the limits in force therefore changes no user.
 //
-// The rules are the same if both policies withhold sends on the channel from the same sets, for the same share of users
-// and at the same hours, and have the same limits for the segment (likeness). The replay also judges the users of a
-// message if the retention of one policy keeps the message in the log, and the retention of the other policy does not.
+// The rules for a send are the same if both policies suppress the same sets, hold out the same share of users, and have
+// the same quiet hours on the channel. In addition, both policies must have the same limits for the segment (likeness).
+// The replay also judges the users of a message if the retention of only one of the two policies still keeps the
+// message in the log.
 //
-// If the replay uses another generation than the record, it judges every user. In this case, it counts segments by the
-// replacing generation for both policies, so that a row concerns the same users.
+// If the replay uses another generation than the record, it judges every user. In this case, the replay counts segments
+// by the replacing generation for both policies, so that both counts of a row concern the same users.
 //
 // # Memory and speed
 //
@@ -37,9 +38,9 @@
 // sends that no limit counts any more. The replay checks 4,096 users at a time, so that the data of these users stays
 // in the cache of a core.
 //
-// If ids are not dense, the replay numbers the users in the order in which it meets them (package numbering). These
-// numbers take about 20 bytes more for each user. For lookups in segments, sets and shares, the replay uses the images
-// of the users.
+// If ids are not dense, the replay numbers the users in the order in which it meets them (package numbering). The
+// numbering takes about 20 bytes more for each user. For lookups in segments, sets and shares, the replay uses the
+// images of the users.
 //
 // # Report
 //

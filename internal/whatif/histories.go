@@ -156,9 +156,10 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes the sends of a message on a channel from both histories of a user; channel 0 stands for all channels.
-// recorded has the channels of the sends that were removed from the recorded history. other has the channels of the
-// removed sends in the other history that are later than the given instant. Both slices are valid until the next call.
+// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
+// result recorded has the channels of the sends that release removed from the recorded history. The result other has
+// the channels of the sends that release removed from the other history and that are later than the given instant. Both
+// slices are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

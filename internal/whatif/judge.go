@@ -68,7 +68,7 @@ func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	return l.log
 }
 
-// resized returns a slice of n zero values. It reuses the memory of s if the capacity suffices.
+// resized returns a slice of n zero values. resized reuses the memory of s if the capacity suffices.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

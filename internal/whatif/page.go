@@ -11,9 +11,9 @@ import (
 
 // page holds the sends to the users of one block of ids, and how these sends change under the other policy.
 //
-// Each user with a history has a block of words: a header, then the numbers of the recorded calls that sent a message
-// to the user, oldest first. The history under the other policy follows only if it differs (diverged). Blocks have 4,
-// 8, 16 … words. A slot holds the location and the length of the block of a user.
+// Each user with a history has a block of words. A block has a header and then the numbers of the recorded calls that
+// sent a message to the user, oldest first. The history under the other policy follows only if it differs (diverged).
+// Blocks have 4, 8, 16 … words. A slot holds the location and the length of the block of a user.
 type page struct {
 	// A slot is the place of a user's block × 32 plus the binary logarithm of its words; 0 means no history. A page
 	// with few users has its slots in groups, a page with many users in flat.
@@ -119,7 +119,7 @@ func (p *page) header(place uint32) *uint32 {
 }
 
 // histories returns the calls that sent a message to the user: the recorded calls, and the calls under the other
-// policy. Both slices share the memory of the page.
+// policy. The two returned slices share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil

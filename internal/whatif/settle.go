@@ -32,7 +32,7 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 }
 
 // sends reports whether the call sent the message to the user according to the record. A recorded replay of an unknown
-// send counts as a send. The unknown send is older than the audit, or belongs to a call without a response.
+// send counts as a send. An unknown send is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
@@ -96,8 +96,8 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack subtracts the recorded outcome of a user from the counts of the other policy. sent is true if the outcome is
-// a send, even if the record calls it a replay.
+// takeBack subtracts the recorded outcome of a user from the counts of the other policy. The argument sent is true if
+// the outcome is a send, even if the record calls the send a replay.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {

@@ -16,7 +16,7 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Sentences returns a summary of a result in words.
+// Sentences returns sentences that summarise a result.
 func Sentences(r *Result) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if r.Calls == 0 {

@@ -30,8 +30,8 @@ func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Ar
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
-// Of makes the archive read records with the given ids, and returns the archive. Without a call to Of, the archive
-// reads records with dense ids. For a file with other ids, the archive returns a FileError that wraps an
+// Of makes the archive read records with the given ids, and returns the archive. If the caller does not call Of, the
+// archive reads records with dense ids. For a file with other ids, the archive returns a FileError that wraps an
 // *audit.OtherIDsError.
 func (a *Archive) Of(ids audit.IDs) *Archive {
 	a.ids = ids

@@ -46,8 +46,8 @@ type listing struct {
 	faults  []error // *FileError, of entries that are damaged
 }
 
-// list finds the files that may hold records for a query. list lists open files before the index, so that a file that
-// is rolled meanwhile appears in at least one of the two lists.
+// list finds the files that may hold records for a query. A file may be rolled during the listing. list lists open
+// files before the index, so that such a file appears in at least one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries returns the index entries of rolled files that may hold records for a query, in the order of their first
-// records. damaged holds a *FileError for each entry that cannot be read.
+// records. The result damaged holds a *FileError for each entry that the archive cannot read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

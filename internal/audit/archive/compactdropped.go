@@ -10,16 +10,17 @@ import (
 	"capper/internal/audit"
 )
 
-// notes records, for each instance, which files compactions removed. With these notes, verify distinguishes a removed
+// notes records, for each instance, which files compactions removed. From these notes, verify can distinguish a removed
 // file from a lost file.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin records which files the compaction will remove, before it removes the first file. Any other missing file then
-// counts as lost. entries must be sorted by instance and number. If no earlier compaction left notes, the first files
-// of an instance may be missing. begin then assumes that an earlier version of capper removed these files.
+// begin records which files the compaction will remove, before it removes the first file. Afterwards, verify treats any
+// other missing file as lost. The argument entries must be sorted by instance and number. If no earlier compaction left
+// notes and the first files of an instance are missing, begin assumes that an earlier version of capper removed these
+// files.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -54,8 +55,8 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// adopt records which first files of an instance are missing, for locations that an earlier version of capper compacted
-// without notes. adopt omits files that exist but have no index entry.
+// adopt records which first files of an instance are missing. adopt is for locations that an earlier version of capper
+// compacted without notes. adopt omits files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {

@@ -18,8 +18,9 @@
 //
 // # Memory
 //
-// The archive keeps in memory the files that cover the current instant, and a few files in advance. With a roll of ten
-// minutes, these are two files for each instance. In addition, each record except the first of a file takes 8 bytes.
+// The archive keeps in memory the files that cover the current instant, and a few files in advance. If instances roll
+// their files every ten minutes, the archive keeps two files for each instance in memory. In addition, each record
+// except the first of a file takes 8 bytes.
 //
 // # Compaction
 //
@@ -29,9 +30,11 @@
 // the new file under the hash of its content, replaces the index entry, and removes the old file. For a file that is
 // too old, the compaction removes the index entry first. A reader that does not find a file reads its index entry
 // again. A compaction that stops between two steps leaves a file that no index entry names. The next compaction removes
-// such a file once it is an hour old, so that two compactions at the same time do not remove each other's files.
+// such a file when the file is at least an hour old. Two simultaneous compactions therefore do not remove each other's
+// files.
 //
-// Before a compaction removes files of an instance, it records their numbers (audit.Dropped). A verification then
-// distinguishes removed files from lost files. Sequences and file numbers do not change. A compaction removes the files
-// of an instance in the order of their numbers. A compaction does not change open files and files in a spool directory.
+// Before a compaction removes files of an instance, the compaction records the numbers of these files (audit.Dropped).
+// A verification then distinguishes removed files from lost files. Sequences and file numbers do not change. A
+// compaction removes the files of an instance in the order of their numbers. A compaction does not change open files
+// and files in a spool directory.
 package archive

@@ -26,7 +26,8 @@ func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Throug
 // All yields the removed files of each instance.
 func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
 
-// Dropped reads which files compactions removed. damaged holds a *FileError for each document that cannot be read.
+// Dropped reads which files compactions removed. The result damaged holds a *FileError for each document that the
+// archive cannot read.
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/ids"
 )
 
-// These are the output formats of an export.
+// NDJSON and Parquet are the output formats of an export.
 const (
 	NDJSON  = "ndjson"
 	Parquet = "parquet"

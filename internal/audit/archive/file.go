@@ -53,8 +53,8 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 }
 
 // Bytes reads the file of an index entry. If a compaction rewrote the file meanwhile, Bytes returns the new file, and
-// now is its index entry. If both the file and its index entry were removed, raw is nil. The error is a *FileError or
-// the error of ctx.
+// now is the index entry of the new file. If both the file and its index entry were removed, raw is nil. The error is a
+// *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -126,8 +126,8 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs returns nil for the regular end of a file and for a torn frame at the end of an open file, and otherwise the
-// error.
+// tornIs returns nil at the regular end of a file. tornIs also returns nil for a torn frame at the end of an open file.
+// For every other error, tornIs returns the error.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {

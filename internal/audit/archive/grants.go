@@ -20,7 +20,7 @@ type Grants struct {
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns two lists: the users who hold a send, and the users for whom the audit does not know whether they hold
+// Lists returns two lists: the users who hold a send, and the users for whom the audit does not show whether they hold
 // a send.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
@@ -76,8 +76,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns the users who hold a send and the users for whom this is unknown. some is false if both sets are
-// empty.
+// grants returns the users who hold a send and the users for whom the audit does not show whether they hold a send. The
+// result some is false if both sets are empty.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

@@ -23,7 +23,7 @@ type Writer struct {
 	next     uint64
 }
 
-// NewWriter returns a writer for the n-th instance of a location.
+// NewWriter returns a writer for the instance with the number n of a location.
 func NewWriter(at objects.Location, n int) *Writer {
 	return &Writer{Instance: fmt.Sprintf("%016x", n), at: at, next: 1}
 }

@@ -212,8 +212,8 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// checkErasure returns an error if the ids of an erasure differ from the ids of the journal. Such an erasure exists if
-// another service used the same directory.
+// checkErasure returns an error if the ids of an erasure differ from the ids of the journal. An erasure with other ids
+// exists if another service used the spool directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {

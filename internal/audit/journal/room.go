@@ -115,7 +115,7 @@ func (r *room) names(extension string) (names []string, err error) {
 
 func (r *room) path(name string) string { return filepath.Join(r.dir, name) }
 
-// fileName returns the name of an instance's n-th file.
+// fileName returns the name of the file n of an instance.
 func fileName(n uint64) string { return fmt.Sprintf("%d%s", n, audit.FileExtension) }
 
 // store writes a file of the spool directory atomically: after a crash, the file is complete or does not exist.

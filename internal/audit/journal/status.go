@@ -18,8 +18,8 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush of all records that are older than the instant before; the zero time means that
-// this instant is unknown. recovered is true if the flush succeeded after a failed one.
+// flushed stores the result of a flush. The flush wrote all records that are older than the instant before; the zero
+// time means that this instant is unknown. The result recovered is true if the flush succeeded after a failed flush.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *state) uploaded(at time.Time) {
 	s.uploadedAt = at
 }
 
-// These are the audit states that Status returns.
+// stateOK, stateBehind and stateLosing are the audit states that Status returns.
 const (
 	stateOK     = "ok"
 	stateBehind = "behind"

@@ -109,7 +109,7 @@ type cut struct {
 }
 
 // take removes the frames that must be written next from the tape. take ends the audit file with these frames if end is
-// true or the roll is due. The tape uses the memory of spare for later frames.
+// true or the roll is due. The tape uses the memory of the argument spare for later frames.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,9 @@
 //
 // A simple model replays the sends of each user, which are the allowed sends except released ones. A finding is a send
 // that a limit of its policy certainly forbade. The model counts a send as forbidden only if the limit forbade it at
-// every possible time within the spans of the calls. The limit must also forbid the send for either order of calls at
-// the same time, and for all clock differences between instances that Record.Widening allows.
+// every possible time within the spans of the calls. If calls happened at the same time, the limit must forbid the send
+// for either order of the calls. The limit must also forbid the send for all clock differences between instances that
+// Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -25,17 +26,17 @@
 //
 // # The store
 //
-// With Config.Store, verify asks the store for every send that the store must hold. The store must hold a send if the
-// send was not released, and its user was not erased later. In addition, the send must be younger than each window that
-// was in force since then, and newer sends must not have displaced it from a full log. If the store lacks such a send,
-// verify waits for Store.Settle and reads the audit again. The send is missing if the audit still says that the store
-// must hold it (store.go). A killed instance may lose the record of a release; doubt.go excludes the sends that such a
-// release may explain.
+// If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send if
+// the send was not released, and its user was not erased later. In addition, the send must be younger than each window
+// that was in force since the send. Newer sends must not have displaced the send from a full log. If the store lacks
+// such a send, verify waits for Store.Settle and reads the audit again. The send is missing if the audit still says
+// that the store must hold it (store.go). A killed instance may lose the record of a release; doubt.go excludes the
+// sends that such a release may explain.
 //
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
 // neighbouring ids, with at most Config.Events events of 12 bytes in all blocks together. If ids are not dense, a block
 // holds the images with the same upper 16 bits, and an event takes 24 bytes. Each pass sorts its blocks by user and
-// judges the users on all cores. Each record takes another 48 bytes in memory.
+// judges the users on all cores. In addition, each record takes 48 bytes in memory.
 package verify

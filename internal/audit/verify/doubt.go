@@ -24,8 +24,8 @@ const mostMessages = 1000
 //
 // The store counts the released sends of each message. If the store counted at least as many further releases as sends
 // are missing, the releases explain all of these sends. If the store has no count for the message, a gap in the audit
-// after the send explains the missing send. Lost releases are no explanation if more sends are missing than crashed
-// instances can have lost.
+// after the send explains the missing send. If more sends are missing than crashed instances can have lost, lost
+// releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -63,8 +63,8 @@ func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many releases of the message's sends the store counted beyond those in the audit. counted is false
-// if the store may not have counted the message, or knows only a lower bound.
+// lost returns how many releases of the message's sends the store counted beyond those in the audit. The result counted
+// is false if the store may not have counted the message, or has only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -80,8 +80,8 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known returns the maximum number of releases of the message's sends according to the audit. bulk is true if a call
-// was large enough for the store to count the message.
+// known returns the maximum number of releases of the message's sends according to the audit. The result bulk is true
+// if a call was large enough for the store to count the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

@@ -15,7 +15,7 @@ type violation struct {
 	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge records the sends of a user that limits certainly forbade. sends must be in the order of time.
+// judge records the sends of a user that limits certainly forbade. The argument sends must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -46,8 +46,9 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. over counts the sends that were certainly
-// in the log when the last send of the same time was decided, and compares the number with the limit's Max.
+// over reports whether the limit certainly forbade the send with the index i. For this, over counts the sends that were
+// certainly in the log when the service decided the last send of this time. over compares the count with the limit's
+// Max.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -64,9 +65,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after returns the time after which every earlier send certainly counts towards the limit, even if s was decided at
-// its latest possible time. ok is false if the earliest and the latest possible time of s lie in different calendar
-// periods, because then nothing is certain.
+// after returns the time after which every earlier send certainly counts towards the limit. This holds even if the
+// service decided s at the latest possible time of s. If the earliest and the latest possible time of s lie in
+// different calendar periods, nothing is certain, and ok is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// These texts are the kinds of findings.
+// These constants are the kinds of findings.
 const (
 	Damage    = "damage"       // an object with other bytes than those written
 	Missing   = "missing"      // a missing file of the index, or a missing number in a series of files

@@ -40,7 +40,7 @@ type Question struct {
 	Users   []capping.UserID
 }
 
-// Answer is the answer of the store to a Question. A user in no list of the Answer has the send.
+// Answer is the response of the store to a Question. A user in no list of the Answer has the send.
 type Answer struct {
 	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
@@ -159,7 +159,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds the sends of a user that the store must hold to the expected sends. sends must be in the order of time.
+// owes adds the sends of a user that the store must hold to the expected sends. The argument sends must be in the order
+// of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -206,7 +207,7 @@ type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
-// questions groups sends by message and channel. Each question holds at most usersOfAsk sends.
+// questions groups sends by message and channel. A question contains at most usersOfAsk sends.
 func (p *pass) questions(list []expectedSend) (questions []asking) {
 	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
 	slices.SortFunc(list, func(a, b expectedSend) int {
@@ -276,7 +277,7 @@ func (c *comparison) full() bool {
 	return len(c.missing) >= mostMissing
 }
 
-// take compares an answer of the store with the sends, and returns the sends whose result is still unknown.
+// take compares a response of the store with the sends, and returns the sends whose result is still unknown.
 func (c *comparison) take(p *pass, sends []expectedSend, a *Answer) (open []expectedSend) {
 	of := func(user capping.UserID) expectedSend {
 		i, _ := slices.BinarySearchFunc(sends, user, func(s expectedSend, user capping.UserID) int {

@@ -14,7 +14,7 @@ import (
 // Config says what verify checks at an audit location, and with what data. Segments is required.
 type Config struct {
 	Since, Until capping.Instant // records of calls; 0: open. Files without any are not read
-	// Segments reads a generation. If it returns an error, sends that need the generation are not judged.
+	// Segments reads a generation. If Segments returns an error, verify does not judge sends that need the generation.
 	Segments   func(ctx context.Context, generation string) (capping.Segments, error)
 	Generation string // generation for all records; "": each record's own
 	Events     int    // largest number of events in memory at once; default DefaultEvents
