@@ -14,9 +14,9 @@ type Dated interface {
 	AsOf(set string) time.Time
 }
 
-// TooOld returns the names of suppressed sets that no send may rely on, in the order of the policy. Such a set is older
-// than its MaxAge, or lacks live changes that the store has already removed. If a send needs one of these sets, the
-// decision is Unavailable for every user.
+// TooOld returns the names of suppressed sets that no send may rely on, in the order of the policy. The returned sets
+// are older than their MaxAge, or lack live changes that the store has already removed. If a send needs one of these
+// sets, the decision is Unavailable for every user.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
 		if p.Suppress[i].tooOld(segments, now) || behind(segments, p.Suppress[i].Set) {

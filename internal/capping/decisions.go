@@ -117,8 +117,8 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 	return numbers
 }
 
-// outdated returns the indexes of the users whose sets have changed since the call looked up the sets. It also returns
-// the instant of the call's first attempt with an unknown result.
+// outdated returns the indexes of the users whose sets have changed since the call looked up the sets. outdated also
+// returns the instant of the call's first attempt with an unknown result.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {

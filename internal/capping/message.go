@@ -72,9 +72,10 @@ const (
 
 // MessageMemory selects the messages that a store remembers and counts. A store keeps the text of a remembered message,
 // so that a person who reads a log sees message ids instead of tokens. A MessageMemory always selects messages of bulk
-// calls (BulkUsers or more). Of all other messages, a MessageMemory selects at most 2 new ones per second, with a burst
-// of 1,000. Message ids and counts of all single-user calls would take more memory than the logs. A message stays
-// selected while it is among the last few thousand messages that were used. A MessageMemory is safe for concurrent use.
+// calls (BulkUsers or more). A MessageMemory selects at most 2 new messages of smaller calls per second, with a burst
+// of 1,000. Message ids and counts of all single-user calls would take more memory than the users' logs. A message
+// stays selected while it is among the last few thousand messages that were used. A MessageMemory is safe for
+// concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter

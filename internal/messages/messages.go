@@ -85,7 +85,7 @@ type Delta struct {
 //
 // The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
 // the call denied every user. A merge with capping.Merge.Counted also begins the counts of its messages. A merge adds
-// no calls and no decisions to Answers. It changes Last, with the precision of an hour, but not First.
+// no calls and no decisions to Answers. The merge changes Last, with the precision of an hour, but not First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
 	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an

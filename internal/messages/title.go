@@ -15,8 +15,8 @@ const MaxTitle = 200
 var ErrNotRemembered = errors.New(
 	"the store does not count this message now, because too many new messages have few users")
 
-// CheckTitle returns the title without blanks at its ends. It returns an error if the title is not UTF-8, has a hidden
-// character, or is longer than MaxTitle. The title "" means no title.
+// CheckTitle returns the title without blanks at its ends. CheckTitle returns an error if the title is not UTF-8, has a
+// hidden character, or is longer than MaxTitle. The title "" means no title.
 func CheckTitle(title string) (string, error) {
 	if !utf8.ValidString(title) {
 		return "", errors.New("a title must be UTF-8")

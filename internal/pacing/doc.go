@@ -82,9 +82,9 @@
 //   - A sender may use a permit only if its slot is at most one lease duration after the sender sent its latest
 //     answered call. The store starts the lease later than that, so that it returns no permit that the sender may use.
 //   - A store keeps the call and the end of each lease. Every second, each instance lists the ended leases, the newest
-//     first. It returns the permits of one lease after the other, and then removes the leases. Two instances may do
-//     this at once, because a permit is returned only once. Newest leases come first because removing the latest slots
-//     of a log leaves no gap, and a log can have only some gaps.
+//     first. Each instance returns the permits of one lease at a time, and then removes the leases. Two instances may
+//     do this at once, because a permit is returned only once. Newest leases come first because removing the latest
+//     slots of a log leaves no gap, and a log can have only some gaps.
 //   - A lease that has ended is never extended, because another instance may be returning its permits. A repetition of
 //     a call with an ended lease returns the permits itself, and then answers with the remaining permits.
 //   - A call begins or extends its lease after it has taken the permits. Between these two steps of a repetition, an
@@ -100,36 +100,36 @@
 // target for more than it allows, they get the target's slots in order of arrival.
 //
 // The slots of two rates coincide only at whole intervals. Let s be the slow interval, measured in fast intervals, and
-// let f be the fraction of s. Both targets can grant 95 % of their rates if s ≥ 19·f·(1-f). Otherwise no rule can reach
-// this. If two slots of the slow target are d fast intervals apart, the fast target has at most d slots, rounded down,
-// in that time. The condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole s. For 100/s within 250/s, s is
-// 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %. TestASharedPacerGivesOutItsRate measures
-// these percentages.
+// let f be the fraction of s. Both targets can grant 95 % of their rates if s ≥ 19·f·(1-f). If s < 19·f·(1-f), no rule
+// can reach 95 % of both rates. If two slots of the slow target are d fast intervals apart, the fast target has at most
+// d slots, rounded down, in that time. The condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole s. For 100/s
+// within 250/s, s is 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %.
+// TestASharedPacerGivesOutItsRate measures these percentages.
 //
 // # Shares
 //
 // A share reserves a part of a pacer for the calls of the share. A call belongs to at most one share. The rest of a
-// pacer is for all other calls, and for permits that a share takes beyond its part. Each share has a log, and the rest
-// has a log, in addition to the pacer's own log. All of these logs are ordinary targets, so the rules above determine
-// every slot.
+// pacer is for calls without a share, and for permits that a share takes beyond its part. In addition to the pacer's
+// own log, each share has a log, and the rest of the pacer has a log. All of these logs are ordinary targets, so the
+// rules above determine every slot.
 //
 //   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit in each interval is
-//     divided like a limit of n permits in n intervals. These n intervals are the period of the rate. n is the smallest
+//     divided like a limit of n permits in n intervals. The n intervals are the period of the rate. n is the smallest
 //     number of which each share gets a whole number, at least its percentage and at most one percentage point more.
-//     This number is multiplied until the period is at least 50 ms. For 20 % of 250/s, n is 15.
-//   - A call of the rest asks for the pacer and for the rest. The limits of the rest are those that the shares leave,
-//     at least 1. While a share is not in demand, the rest also gets the share's part of a rate, and of a limit with a
-//     window up to SoonWindow. A limit with a longer window always keeps the parts of shares, because permits that the
-//     rest took of a day would not come back in time. If no share keeps a part, a call of the rest asks for the pacer
-//     alone, as if the pacer had no shares.
-//   - A call of the rest gets only slots within RestAhead, or within two intervals of a slower rate.
+//     The number n is multiplied until the period is at least 50 ms. For 20 % of 250/s, n is 15.
+//   - A call without a share asks for the pacer and for the rest of the pacer. The limits of the rest of a pacer are
+//     the remainders of the pacer's limits after all shares, at least 1. While a share is not in demand, calls without
+//     a share also get its part of a rate and of a limit with a window up to SoonWindow. A limit with a longer window
+//     always keeps the parts of shares. Permits that other calls took from the limit of a day would not come back in
+//     time. If no share keeps a part, a call without a share asks for the pacer alone, as if the pacer had no shares.
+//   - A call without a share gets only slots within RestAhead, or within two intervals of a slower rate.
 //   - A call of a share asks in three steps for the permits that it still lacks. The first step asks for the pacer and
-//     the share's part, for slots within a period. The second step asks for the pacer and the rest, like a call of the
-//     rest. The third step asks for the share's part again, for the whole wait.
+//     the share's part, for slots within a period. The second step asks for the pacer and the rest of the pacer, like a
+//     call without a share. The third step asks for the share's part again, for the whole wait.
 //   - A share is in demand for KeptFor after one of its calls, even if the call was refused. An instance learns of its
-//     own calls at once, and of calls at other instances after readEvery. For this, each instance takes a permit of the
-//     share's mark once in each second with a call of the share. It reads the marks once in each readEvery with a call
-//     of the rest.
+//     own calls at once, and of calls at other instances after readEvery. Each instance takes a permit of the share's
+//     mark once in each second with a call of the share. Each instance reads the marks of shares once in each readEvery
+//     with a call without a share.
 //
 // A share that comes into demand therefore waits for the slots within RestAhead, and for the longest window up to
 // SoonWindow. After that, the share gets its part in each period or window, even if other calls ask for more than the
@@ -149,8 +149,8 @@
 //     LongestWait of one of its pacers.
 //   - A call of several pacers therefore reserves further ahead than its rivals at each pacer, and gets the slot of the
 //     slowest pacer.
-//   - A call for several permits is held only if it gets no permit at once. It is then held for the permits up to the
-//     next slot, and all of them start when the answer comes.
+//   - A call for several permits is held only if it gets no permit at once. Such a call is then held for the permits up
+//     to the next slot, and all of these permits start when the answer comes.
 //   - The answer to a refused call says when a retry would be held.
 //
 // TestCallsWithoutAWaitShare measures that each pacer grants its rate.
@@ -165,10 +165,10 @@
 //     ms ahead. A call with the reach 0 does so only if it gets fewer permits than it wants. A reach stays in demand
 //     for KeptFor. Instances mark reaches and read these marks in the same way as the marks of shares. A call reads no
 //     marks at a pacer whose newest slot, as the instance last saw it, is less than LeastReach ahead.
-//   - While a shorter reach is in demand, a call asks in two steps. It asks first for slots within half of that reach,
-//     and within LeastReach; then for the pacer and its far log, for its whole wait. The limits of the far log are
-//     three quarters of the pacer's limits. If several shorter reaches are in demand, the shortest counts, and the call
-//     takes no slot later than the second shortest.
+//   - While a shorter reach is in demand, a call asks in two steps. The first step asks for slots within half of the
+//     shorter reach, and within LeastReach. The second step asks for the pacer and its far log, for the whole wait. The
+//     limits of the far log are three quarters of the pacer's limits. If several shorter reaches are in demand, the
+//     shortest counts, and the call takes no slot later than the second shortest.
 //   - In the far log, a rate is a limit of three quarters of n permits in n intervals, rounded down and at least 1. n
 //     is the number of intervals in half of the reach, at least 2. For the reach 0, n is at least 48, and n intervals
 //     take at least 100 ms. A call without a wait rarely finds a slot at once, so up to one interval of every n is
@@ -177,10 +177,11 @@
 //     pacer's log.
 //
 // Calls with shorter waits therefore get at least a quarter of the slots, after the slots that were granted before.
-// Calls with longer waits can take the slots that those calls leave, if they ask within half of the reach. If a caller
-// reserves far ahead and does not ask again, a quarter of the slots stays unused. The same is true of calls with longer
-// waits while calls without a wait are in demand. Pacers with shares, and pacers per message or key, leave no slots
-// free in this way. There, shares separate the callers. RunWaits in package pacingtest has measured figures on waits.
+// Calls with longer waits can take the slots that calls with shorter waits leave, if they ask within half of the reach.
+// If a caller reserves far ahead and does not ask again, a quarter of the slots stays unused. While calls without a
+// wait are in demand, calls with longer waits cannot use that quarter either. Pacers with shares, and pacers per
+// message or key, leave no slots free in this way. At these pacers, shares, messages or keys separate the callers.
+// RunWaits in package pacingtest has measured figures on waits.
 //
 // # The log
 //
@@ -194,9 +195,9 @@
 // more work than MostWork. The permit then gets a slot after all slots ahead. If a window contains more than
 // MostWindows slots ahead, the limit counts all of them at once.
 //
-// Merge shortens a full log. Merge keeps the runs that limits can count. It moves permits only to the slot of a later
-// permit, so that no limit is ever exceeded. Merge cuts the permits of a log, in order, into groups and moves each
-// group to its latest slot. The size of a group is a small part of the smallest Max whose limit still counts the
+// Merge shortens a full log. Merge keeps the runs that limits can count. Merge moves permits only to the slot of a
+// later permit, so that no limit is ever exceeded. Merge cuts the permits of a log, in order, into groups and moves
+// each group to its latest slot. The size of a group is a small part of the smallest Max whose limit still counts the
 // permits. A limit then behaves as if its Max were smaller, by less than one group.
 //
 // Groups start at multiples of their size, counted from the log's first permit. The group size for a larger Max is a

@@ -179,7 +179,7 @@ func (f *freed) add(back *Back) {
 	}
 }
 
-// endLeases returns the permits of some ended leases, one lease after the other. It begins with the newest leases,
+// endLeases returns the permits of some ended leases, one lease at a time. endLeases begins with the newest leases,
 // whose slots are the latest, because a log can remove its latest slots most easily. more reports whether the group may
 // have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {

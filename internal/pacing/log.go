@@ -74,7 +74,7 @@ func (l *Log) slot(permit int64) Time {
 	return r.slot(permit - r.First)
 }
 
-// Newest returns the latest slot of the log, including slots ahead. It returns false for an empty log.
+// Newest returns the latest slot of the log, including slots ahead. Newest returns false for an empty log.
 func (l *Log) Newest() (Time, bool) {
 	if at, ok := l.Ahead.newest(); ok {
 		return at, true
@@ -82,7 +82,7 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// newest returns the latest slot of the runs, without slots ahead. It returns false if there is no run.
+// newest returns the latest slot of the runs, without slots ahead. newest returns false if the log has no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false

@@ -9,8 +9,8 @@ import (
 // window, it can count these runs.
 const history = 512
 
-// KeepFor returns the time for which a store must keep a log after its newest slot. It is the longest window, but at
-// least a day, because limits may change.
+// KeepFor returns the time for which a store must keep a log after its newest slot. KeepFor returns the longest window,
+// but at least a day, because limits may change.
 func KeepFor(limits []Limit) time.Duration {
 	longest := 24 * time.Hour
 	for _, limit := range limits {
@@ -128,7 +128,7 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// copy appends permits of the run r to the log: those with the numbers from (inclusive) to to (exclusive).
+// copy appends the permits of the run r with the numbers from (inclusive) to to (exclusive) to the log.
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)

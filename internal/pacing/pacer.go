@@ -180,9 +180,9 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// PerSecond returns the number of permits per second that the pacer allows over a minute. It is the minimum of the rate
-// and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has no such limit or has
-// several logs.
+// PerSecond returns the number of permits per second that the pacer allows over a minute. PerSecond returns the minimum
+// of the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has no such limit
+// or has several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0

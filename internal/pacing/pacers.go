@@ -130,7 +130,7 @@ func (p *Pacers) Check(call *Call) error {
 	return err
 }
 
-// Take takes permits for the call. Take returns a *FieldError for an invalid call. It returns a *RecordsError if it
+// Take takes permits for the call. Take returns a *FieldError for an invalid call. Take returns a *RecordsError if it
 // took no permits because a maximum number of records was reached. After any other error the result is unknown, and the
 // caller must not send anything.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
@@ -287,8 +287,9 @@ type Back struct {
 }
 
 // Return returns the permits of an earlier call that have future slots, except the first used permits. The argument
-// must be the same call. MaxWait 0 means that the wait of the call is not known. Return returns a *FieldError for an
-// invalid call. After any other error the result is unknown, and the caller must not use any of these permits.
+// must be the call that took the permits. MaxWait 0 means that the wait of the call is not known. Return returns a
+// *FieldError for an invalid call. After any other error the result is unknown, and the caller must not use any of
+// these permits.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -309,7 +310,7 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return p.giveBack(ctx, call, used)
 }
 
-// giveBack does the work of Return. Its caller has already entered the call's request.
+// giveBack does the work of Return. The caller of giveBack has already entered the call's request.
 func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
 	plan, err := p.plan(call)
 	if err != nil {

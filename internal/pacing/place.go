@@ -188,9 +188,9 @@ type room struct {
 	own   Time // the first slot that the target's own limits allow
 }
 
-// earliest returns the first slot, at or after from, that the limits of the target with the index of allow. -1 means
-// all targets. earliest also returns the target and the limit that prevent an earlier slot. It returns -1 and ByQueue
-// if no limit does.
+// earliest returns the first slot, at or after from, that the limits of the target with the index of allow. The index
+// -1 means all targets. earliest also returns the target and the limit that prevent an earlier slot. If no limit
+// prevents an earlier slot, earliest returns -1 and ByQueue.
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -374,9 +374,9 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 	}
 }
 
-// repeat extends the grant's last run in one step by all slots at which every limit allows the same burst. This is
-// possible if the limit that delays the next slot waits for a slot of the same run, and if no log has slots ahead. left
-// is the number of permits that the grant still lacks.
+// repeat extends the grant's last run in one step by all slots at which every limit allows the same burst. repeat works
+// if the limit that delays the next slot waits for a slot of the same run, and if no log has slots ahead. left is the
+// number of permits that the grant still lacks.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -425,7 +425,7 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run if its slots are slots ahead at some targets. This is possible if these
+// repeatAhead extends the grant's last run if its slots are slots ahead at some targets. repeatAhead works if these
 // targets can take all new slots at once, and every other target has a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]

@@ -12,7 +12,7 @@ type Policy struct {
 	Pacers  []Pacer // pacers with distinct names, in the order of the file
 }
 
-// Pacer returns the pacer with the given name. It returns false if no pacer has the name.
+// Pacer returns the pacer with the given name. Pacer returns false if no pacer has the name.
 func (p *Policy) Pacer(name string) (*Pacer, bool) {
 	if p != nil {
 		for i := range p.Pacers {

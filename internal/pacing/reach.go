@@ -21,8 +21,8 @@ const (
 )
 
 // reaches returns the protected waits in ascending order: calls with longer waits leave some slots free for each of
-// them. There are at most MaxPacers reaches, because a store reads the marks of all reaches in one step. The reach 0
-// means calls without a wait.
+// them. reaches returns at most MaxPacers waits, because a store reads the marks of all reaches in one step. The reach
+// 0 means calls without a wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
@@ -43,8 +43,8 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 // many marks.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
-// far returns the target of the far log, for slots later than a reach. Its limits are three quarters of the pacer's
-// limits. In the far log, a rate becomes a limit over several intervals.
+// far returns the target of the far log, for slots later than a reach. The limits of the far log are three quarters of
+// the pacer's limits. In the far log, a rate becomes a limit over several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {

@@ -111,7 +111,7 @@ type Records struct {
 	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// holder identifies a number of records: those of one kind, for one client or for all clients.
+// holder identifies a count of records: the records of one kind, of one client or of all clients.
 type holder struct {
 	client string
 	kind   RecordKind

@@ -41,7 +41,7 @@ func (r *Remembered) Back(now Time, kept int) Returned {
 	return result
 }
 
-// AskedAt returns an instant that is not after the request. It is computed from the longest wait that the call allowed.
+// AskedAt returns an instant that is not after the request. AskedAt uses the longest wait that the call allowed.
 func (r *Remembered) AskedAt(longest time.Duration) Time {
 	newest, _ := r.newest()
 	return newest.Add(-longest)
@@ -100,7 +100,7 @@ const (
 // found and removed. From the first removed slot on, the line becomes slots ahead, so that later permits can use the
 // freed slots. Slots that do not fit into MostReturned strands stay in the line. Unless the limits are Exact, all slots
 // up to the last slot with several permits also stay, because Merge may have moved such permits. Return may make the
-// line shorter, so that a limit again counts slots that the log has dropped. These dropped slots then count at the time
+// line shorter, so that a limit again counts slots that the log has dropped. The dropped slots then count at the time
 // of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
@@ -324,9 +324,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without removes permits from n slots that begin at the instant at: the number each from every slot. It returns the
-// remaining strands. If overlap is true, the result has as few strands as possible. If overlap is false, the strands in
-// the result are in order.
+// without removes permits from n slots that begin at the instant at: the number each from every slot. without returns
+// the remaining strands. If overlap is true, the result has as few strands as possible. If overlap is false, the
+// strands in the result are in order.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -148,8 +148,8 @@ type Grant struct {
 // ByQueue is the value of Grant.Limit if the newest slot of the target prevents an earlier slot.
 const ByQueue = -1
 
-// ByShare is the value of Grant.Limit in an Answer if a part of the pacer prevents an earlier slot. It is the part of
-// the call's share, or the part that shares leave.
+// ByShare is the value of Grant.Limit in an Answer if a part of the pacer prevents an earlier slot. The part is the
+// part of the call's share, or the part that shares leave.
 const ByShare = -2
 
 // WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst permits at Wait + Every and so on.

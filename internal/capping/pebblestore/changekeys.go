@@ -7,7 +7,8 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// The prefixes of the keys of live changes to sets. These keys sort after the keys of message counts.
+// These variables are the prefixes of the keys of live changes to sets. The keys of live changes sort after the keys of
+// message counts.
 var (
 	freedKey     = []byte{database.KeyMeta, 0xFF, 4} // a whole key, and not a prefix
 	freshPrefix  = []byte{database.KeyMeta, 0xFF, 5} // records of calls with few users

@@ -72,8 +72,8 @@ func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls do for every record in the log of live changes. It makes c.next larger than the number of every
-// record.
+// eachRecord calls do for every record in the log of live changes. eachRecord makes c.next larger than the number of
+// every record.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -152,8 +152,8 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// rewrite replaces all change records, except the pending ones, by records with the changes in memory. It reads the new
-// records back.
+// rewrite replaces all change records, except the pending ones, by records with the changes in memory. rewrite reads
+// the new records back.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()
@@ -179,8 +179,8 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// mend writes the log of live changes again, after a part of the log could not be read. This loses nothing, because
-// memory has every change.
+// mend writes the log of live changes again, after a part of the log could not be read. The new log loses no change,
+// because memory has every change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

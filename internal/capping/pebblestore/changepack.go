@@ -187,7 +187,7 @@ type records struct {
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// read reads change records from the number from up to, but not including, end. It leaves out the records in skip.
+// read reads change records from the number from up to, but not including, end. read leaves out the records in skip.
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})

@@ -70,15 +70,16 @@
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
-// In a store for images, that is for every kind of ids except dense, the user in a key takes 8 bytes. All else is the
-// same. The format marker and the file beside the directory name the kind of ids and the check word of their key. Open
-// returns an error if the configuration has another kind or key.
+// In a store for images, that is for every kind of ids except dense, the user in a key takes 8 bytes. Apart from the
+// user in keys, all keys and values are the same as in a store with dense ids. The format marker and the file beside
+// the directory name the kind of ids and the check word of their key. Open returns an error if the configuration has
+// another kind or key.
 //
 // # Removal
 //
 // A write of a log drops the entries that no window counts any more. The sweep removes expired logs, message ids,
-// counts and logs of pacers. It reads 20,000 keys a second, so that an idle store becomes empty. The store deletes by
-// the longest retention that was recently in force, so a limit that is missing for a moment deletes nothing.
+// counts and logs of pacers. The sweep reads 20,000 keys a second, so that an idle store becomes empty. The store
+// deletes by the longest retention that was recently in force, so a limit that is missing for a moment deletes nothing.
 //
 // # More
 //

@@ -12,9 +12,10 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// lives maps a pacer's name to the number of its current life. This number is at the start of the pacer's log keys. The
-// number is 0 at first. Each time the pacer is forgotten, the pacer gets a number larger than all others. The keys of
-// the new logs then sort after all old logs, so that reads of new logs touch no damaged block of old logs.
+// lives maps a pacer's name to the number of its current life. The number of the life is at the start of the pacer's
+// log keys. The first life of a pacer has the number 0. Each time a pacer is forgotten, its next life gets a number
+// larger than the numbers of all lives. The keys of the new logs then sort after all old logs, so that reads of new
+// logs touch no damaged block of old logs.
 type lives map[string]uint32
 
 // lifeKey returns the key that stores the pacer's current life. The store never removes this key.

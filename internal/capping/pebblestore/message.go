@@ -41,7 +41,7 @@ func (s *Store) remember(retention time.Duration, messages ...capping.Message) e
 	return nil
 }
 
-// Messages returns those messages of the tokens that the store remembers; see capping.Store.
+// Messages returns the messages of those tokens that the store remembers; see capping.Store.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]capping.Message, len(tokens))

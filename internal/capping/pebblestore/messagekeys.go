@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// The prefixes of the keys of message counts. These keys sort after all other keys of database.KeyMeta, whose names
-// begin with a letter.
+// These variables are the prefixes of the keys of message counts. The keys of message counts sort after all other keys
+// of database.KeyMeta, whose names begin with a letter.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}

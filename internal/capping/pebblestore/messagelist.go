@@ -169,7 +169,7 @@ func listValue(r *record) []byte {
 }
 
 // candidate decodes a value in the list of messages. If candidate does not know the value's version, it reads the
-// record of the message. It returns nil if there is no record.
+// record of the message. candidate returns nil if there is no record.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

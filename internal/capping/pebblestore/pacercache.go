@@ -14,8 +14,8 @@ type pacerCache struct {
 	recent *list.List               // most recently used log first
 }
 
-// cacheBytes is the maximum memory of cached pacer logs. This memory holds all logs of a few hundred pacers, whatever
-// they contain.
+// cacheBytes is the maximum memory of cached pacer logs. cacheBytes is enough for all logs of a few hundred pacers,
+// whatever the logs contain.
 const cacheBytes = 32 << 20
 
 // The approximate memory in bytes of a run and of a log.

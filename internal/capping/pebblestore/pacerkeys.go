@@ -20,8 +20,8 @@ func pacerKey(life uint32, pacer string) ([]byte, error) {
 // lifeSize is the length in bytes of the life in a key.
 const lifeSize = 4
 
-// logKey returns the key of the head of a pacer's log. This key is also the prefix of the keys of the log's runs. No
-// key of another log begins with this key.
+// logKey returns the key of the head of a pacer's log. The key of a log's head is also the prefix of the keys of the
+// log's runs. No key of another log begins with the key of a log's head.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {

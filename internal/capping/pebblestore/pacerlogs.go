@@ -44,8 +44,7 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 }
 
 // changed checks the ask, and calls change with a copy of it. If the change has an effect, the effect is durable when
-// changed returns. This is also true for a repeated request, because the first call of the request may not be durable
-// yet.
+// changed returns. A replayed grant is also an effect, because the first call of the request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer

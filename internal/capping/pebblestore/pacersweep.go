@@ -16,7 +16,7 @@ import (
 // pacersSweepFrom returns the key at which a pass of pacerLogs.Sweep begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep checks at most most logs of pacers and requests, from the given key on, and removes those that have expired.
+// Sweep checks logs of pacers and requests from the given key on, at most most of them, and removes the expired ones.
 // Sweep returns the key at which the next step begins, or nil after the last key. Sweep skips logs and requests that it
 // cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {

@@ -114,7 +114,7 @@ func (s *Store) ClockTolerance() time.Duration { return 0 }
 
 // Health returns the store's state from memory, without access to the disk. The state is "down" if the disk has refused
 // a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to tables or if
-// damaged logs are known. Otherwise the state is "ok".
+// damaged logs are known. Otherwise the state of the store is "ok".
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {

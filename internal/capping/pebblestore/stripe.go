@@ -25,7 +25,7 @@ const (
 	imageRuns runs = 48 // one user in 65,536: 76 of 5 million users, 4,100 of 270 million
 )
 
-// ofImages reports whether the runs are those of a store for images.
+// ofImages reports whether r is for a store of images.
 func (r runs) ofImages() bool { return r > denseRuns }
 
 // stripe returns the index of the user's stripe. Multiplication by the golden ratio spreads the runs over the stripes,

@@ -135,7 +135,7 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs locks the users' stripes, and removes those logs that are still expired then.
+// removeLogs locks the users' stripes, and removes the logs that are still expired under the locks.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages locks message texts, and removes those that are still expired then.
+// removeMessages locks message texts, and removes the texts that are still expired under the lock.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return

@@ -165,7 +165,7 @@ func (f *fleet) learn(heard *script.Heard, began time.Time) {
 }
 
 // olderFormat returns a warning while the store keeps an older format, because some instance cannot read the newest
-// one. Otherwise it returns "".
+// one. olderFormat returns "" if all instances can read the newest format.
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -223,8 +223,8 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	return heard, nil
 }
 
-// restoresEntry is an entry of an instance's description. It says that the instance confirms restorations of live
-// changes (see liveLogs).
+// restoresEntry is an entry of an instance's description. restoresEntry says that the instance confirms restorations of
+// live changes (see liveLogs).
 const restoresEntry = "restores"
 
 // othersOf returns the other instances in the reply to a heartbeat that began at the given time.

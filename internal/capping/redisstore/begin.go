@@ -118,7 +118,7 @@ func (f *fleet) mend(ctx context.Context) error {
 }
 
 // restoreForOthers begins to restore live changes to sets in all partitions, if this start creates the store while
-// other instances run. Those instances may still have live changes of the store that existed before.
+// other instances run. Those other instances may still have live changes of the store that existed before.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {

@@ -26,15 +26,15 @@
 //	  ▼
 //	Run.settle       reply by reply: accept it, retry the command,       dispatch/settle.go
 //	  │              send it to another node, or give up                 fault
-//	  │              send it to another node, or give up                 fault
 //	  ▼
-//
 //	verdicts         a user without a verdict is Unavailable
 //
-// # Keyspace In a store with dense ids, a bucket is a Redis hash of 190 neighbouring user ids. The name of a field is
-// the position of the id in the bucket, in decimal. The value of the field is the user's log (see capping.Log). All
-// keys of a partition share a hash tag, and therefore a hash slot of the cluster. Every key has a TTL, which the next
-// write to the key extends.
+// # Keyspace
+//
+// In a store with dense ids, a bucket is a Redis hash of 190 neighbouring user ids. The name of a field is the position
+// of the id in the bucket, in decimal. The value of the field is the user's log (see capping.Log). A partition is every
+// 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the cluster. Every key has a TTL,
+// which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             a message's text, in its token's partition: the id, or 0xFF, namespace, 0xFF, id
@@ -62,8 +62,8 @@
 // # Formats
 //
 // The format marker names the version of the stored format, the keyspace, and the least version that a program must
-// know to use the store. This program reads the versions 1 to 3 of stores with dense ids, in which users' logs are the
-// same (script/format.go). It also reads version 4, which is for stores with other ids:
+// know to use the store. This program reads the versions 1 to 3 of stores with dense ids, which have the same format of
+// users' logs (script/format.go), and version 4 of stores with other ids:
 //
 //	1  capper log 1 bucket 190 partitions 64 epoch 2024-01-01
 //	2  capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01

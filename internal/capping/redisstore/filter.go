@@ -33,7 +33,7 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 }
 
 // known returns the version of the live changes that filter.lua compares, or nil. known returns nil for a bare command.
-// Such a command cannot use a second key, so the run compared the version before.
+// A bare command cannot use a second key, so the run compared the version before.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil

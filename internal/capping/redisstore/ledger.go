@@ -13,8 +13,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// ledgerCopies returns the partitions that hold a copy of the ledger of broken promises. These partitions are spread
-// over the hash slots, because a server that evicts keys may evict its own copy.
+// ledgerCopies returns the partitions that hold a copy of the ledger of broken promises. The partitions of the copies
+// are spread over the hash slots, because a server that evicts keys may evict its own copy.
 func ledgerCopies(l script.Keyspace) []int {
 	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
 	slices.Sort(copies)
@@ -48,7 +48,7 @@ func (f *fleet) keepLedger(ctx context.Context) {
 }
 
 // longestWindow returns the time for which a lost send can change a decision. Health reports an accepted loss for the
-// same time.
+// time of longestWindow.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
 // acceptedWarnings returns warnings about losses that an operator has accepted. A warning ends when no limit counts

@@ -14,7 +14,7 @@ import (
 
 // Packing replaces the records of single calls by packed records, each with the changes of many calls. A packed record
 // leaves out changes that a later change of the same user replaced. The result of packing depends only on the log, and
-// not on the changes in this instance's memory. A failover may have removed some of those changes from the log.
+// not on the changes in this instance's memory. A failover may have removed some changes in memory from the log.
 
 const (
 	mostUnpacked = 128 // a log with more records of single calls than this is packed

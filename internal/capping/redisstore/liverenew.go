@@ -273,8 +273,8 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 }
 
 // applyUnderRestoration applies a whole log, and confirms that the log contains every live change that this instance
-// has. applyUnderRestoration sets the known version to "", so that every decision asks for a renewal. Such a renewal
-// returns an error until the restoration has ended.
+// has. applyUnderRestoration sets the known version to "", so that every decision asks for a renewal. Until the
+// restoration has ended, each renewal returns an error.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())

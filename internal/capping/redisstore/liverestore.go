@@ -12,9 +12,10 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// An instance that accepts a loss of records begins a restoration of the partition's live changes. It does so before it
-// creates the sentinel key again. During the restoration, every instance stores its live changes again and confirms
-// that. Until the end of the restoration, no instance decides users of the partition whom a set could suppress.
+// An instance that accepts a loss of records begins a restoration of the partition's live changes. The instance begins
+// the restoration before it creates the sentinel key again. During the restoration, every instance stores its live
+// changes again and confirms that. Until the end of the restoration, no instance decides users of the partition whom a
+// set could suppress.
 
 // Conditions for the end of a restoration.
 const (

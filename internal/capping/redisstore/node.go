@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the node's certificate chain without checking it. Then it checks whether this machine trusts
-// the chain, with the rules of the store's own connections.
+// lookAtCertificates reads the node's certificate chain without checking it. lookAtCertificates then checks whether
+// this machine trusts the chain, with the rules of the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()

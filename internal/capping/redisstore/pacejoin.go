@@ -22,9 +22,9 @@ const (
 )
 
 // joint combines requests for permits that have the same targets and the same maximum wait. While one such request is
-// in progress, later requests wait. They then become one combined request, and divide its grant in order of arrival.
-// The permits are the same as with one request after another, but all combined requests share the cost of one script
-// call.
+// in progress, later requests wait. The waiting requests then become one combined request, and divide its grant in
+// order of arrival. The permits are the same as with one request after another, but all combined requests share the
+// cost of one script call.
 type joint struct {
 	waiting   []*member
 	gathering bool // no request is in progress; the joint waits for members
@@ -163,8 +163,8 @@ func (j *joint) take() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members in one script call. The call lasts until the last member stops waiting. Its
-// trace is the trace of the first member.
+// takeFor takes the permits of all members in one script call. The script call lasts until the last member stops
+// waiting. The trace of the script call is the trace of the first member.
 func (j *joints) takeFor(members []*member) {
 	if len(members) == 1 {
 		j.takeAlone(members[0])

@@ -65,8 +65,8 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits for combined requests whose callers have stopped waiting. These requests end soon after the topology is
-// closed.
+// Wait waits for combined requests whose callers have stopped waiting. The combined requests end soon after the
+// topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
 // ofPermits is the beginning of the error text for a request for permits that was not decided.

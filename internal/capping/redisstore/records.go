@@ -24,8 +24,8 @@ func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error)
 	return s.pacers.HasLog(ctx, target)
 }
 
-// recordsLife is the TTL of the hash that counts pacers' records, after the last addition. It is the longest lifetime
-// of a record.
+// recordsLife is the TTL of the hash that counts pacers' records, after the last addition. recordsLife is the longest
+// lifetime of a record.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
 // AddRecords adds to the counts of pacers' records, which are one hash with a field for each record group. AddRecords

@@ -166,8 +166,8 @@ func malformedMerge(f *fixture) {
 	f.allowed(f.send(user, daily(1)))
 }
 
-// mergesBesideCalls runs merges and filter calls concurrently. It checks that no send is stored twice, that filter
-// calls exceed no limit, and that no merged send is lost.
+// mergesBesideCalls runs merges and filter calls concurrently. mergesBesideCalls checks that no send is stored twice,
+// that filter calls exceed no limit, and that no merged send is lost.
 func mergesBesideCalls(f *fixture) {
 	users, at := f.users(600), f.clock.Instant()
 	message := f.message()

@@ -23,8 +23,8 @@ type window struct {
 	shadow       bool              // a shadow limit, which never denies
 }
 
-// model is the naive model of a store. It holds all sends of all users, and removes sends only on a release or an
-// erasure.
+// model is the naive model of a store. The model holds all sends of all users, and removes sends only on a release or
+// an erasure.
 type model struct {
 	retention time.Duration
 	sends     map[capping.UserID][]send

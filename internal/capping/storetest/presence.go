@@ -31,8 +31,8 @@ func (f *fixture) present(
 	}
 }
 
-// presence checks that sends are found by message, namespace and channel until their release or erasure. It also checks
-// that a lookup records nothing.
+// presence checks that sends are found by message, namespace and channel until their release or erasure. presence also
+// checks that a lookup records nothing.
 func presence(f *fixture) {
 	users, id := f.users(3000), f.message()
 	message := capping.Message{Namespace: "growth", ID: id}

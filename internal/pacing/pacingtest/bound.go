@@ -8,7 +8,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// closed checks that a call that waits long for one pacer blocks no other pacer. It also checks that slots that an
+// closed checks that a call that waits long for one pacer blocks no other pacer. closed also checks that slots that an
 // earlier version granted for the next day still count.
 func closed(f *fixture) {
 	used, open, slow, patient := Name(), Name(), Name(), Name()

@@ -29,7 +29,7 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// allows returns at if every window that contains at has fewer than Max slots. Otherwise it returns a later slot.
+// allows returns at if every window that contains at has fewer than Max slots. Otherwise allows returns a later slot.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
 	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {

@@ -37,14 +37,14 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now returns the clock's time as an Instant. It returns an error if the clock is wrong, so that its time must not get
-// into logs.
+// Now returns the clock's time as an Instant. Now returns an error if the clock is wrong, so that a wrong time gets
+// into no log.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// Time returns the clock's time. It returns an error if the clock is wrong, so that its time must not get into logs.
+// Time returns the clock's time. Time returns an error if the clock is wrong, so that a wrong time gets into no log.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err

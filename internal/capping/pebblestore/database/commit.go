@@ -12,7 +12,7 @@ import (
 	"capper/internal/trace"
 )
 
-// Commit makes the writes of the batch visible to readers. These writes become durable with the next Sync.
+// Commit makes the writes of the batch visible to readers. The writes of the batch become durable with the next Sync.
 func (d *DB) Commit(batch *pebble.Batch) {
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		_ = d.takeDown(err) // callers get the error from Sync or Broken

@@ -110,8 +110,8 @@ const createdWarning = "the store was created empty at this start: earlier sends
 
 // Health returns the state of the database from memory, without access to the disk. The state is "down" if the disk has
 // refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
-// tables or if damaged logs are known. Otherwise the state is "ok". NeedsRestart is true only if the store is out of
-// service. A wrong clock needs no restart, because an operator can correct it.
+// tables or if damaged logs are known. Otherwise the state of the database is "ok". NeedsRestart is true only if the
+// store is out of service. A wrong clock needs no restart, because an operator can correct it.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {

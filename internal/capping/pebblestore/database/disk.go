@@ -13,10 +13,10 @@ import (
 )
 
 // disk is a file system between Pebble and the real file system. Pebble panics if its write-ahead log or manifest
-// cannot be written. Some of these panics leave a mutex locked, which no recover releases. disk therefore hides such an
-// error from Pebble. It reports the error to the store and freezes, which has the same effect on the files as a power
-// cut. A frozen disk changes nothing in the directory. Pebble sees only successful writes and can still read and close.
-// The store answers no call from those writes.
+// cannot be written. Some of these panics leave a mutex locked, which no recover releases. disk therefore hides errors
+// of the write-ahead log and the manifest from Pebble. disk reports such an error to the store and freezes, which has
+// the same effect on the files as a power cut. A frozen disk changes nothing in the directory. Pebble sees only
+// successful writes and can still read and close. The store confirms no call whose write only seemed to succeed.
 //
 // For table files, disk returns the error of a refused write. Pebble retries such a table without a pause, so disk
 // pauses before it returns the error.
@@ -249,8 +249,8 @@ func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. The folder is on the same file
-// system as the database, so that hard links work and tables take no second space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. The folder is on the file system of
+// the database, so that hard links work and the copied tables take no additional space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
@@ -261,8 +261,8 @@ func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a backup copy. Its Sync does nothing. Nobody needs a copy after a crash, but Pebble would
-// panic if the folder could not be synced.
+// copyDir is the folder of a backup copy. The Sync of a copyDir does nothing. Nobody needs a copy after a crash, but
+// Pebble would panic if the folder could not be synced.
 type copyDir struct{ vfs.File }
 
 // Sync does nothing.

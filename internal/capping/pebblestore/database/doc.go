@@ -1,7 +1,7 @@
 // Package database is the Pebble database of the embedded store. Package database opens and identifies the database,
-// and handles its format marker and keys. It makes writes durable, reads around damage, and takes the store out of
-// service. Package database knows which value belongs to which user or pacer, but not what values mean. The doc.go of
-// pebblestore has the data layout.
+// and handles its format marker and keys. Package database also makes writes durable, reads around damage, and takes
+// the store out of service. Package database knows which value belongs to which user or pacer, but not what values
+// mean. The doc.go of pebblestore has the data layout.
 //
 //	Open ─► probe ─► notes.Check ─► pebble.Open ─► format marker ─► identity ─► upgrade begun
 //	call ─► DB.Write ─► Commit … Commit ─► Sync             out of service: an error, at once
@@ -22,7 +22,8 @@
 //   - The file FILES in the directory lists the write-ahead logs and manifests. If a listed file is missing, Open
 //     returns an error. Open ignores a list that lacks the current manifest, because an older version of capper has
 //     left the list.
-//   - An open store checks each second that these files still exist. If one is missing, the store goes out of service.
+//   - An open store checks each second that these files still exist. If a listed file is missing while the store is
+//     open, the store goes out of service.
 //
 // Each error names the file that an operator removes to continue anyway.
 //
@@ -52,7 +53,8 @@
 // The store uses one clock, the clock of the process. If the clock is set back, decisions become stricter, and logs
 // stay in time order. A clock that is far ahead would block users and expire logs. The store is therefore down while
 // the clock is more than a day ahead of the file system's time at the start, plus the time since then. Open also
-// compares the clock with the last mark. It returns an error if the clock is more than a day behind or 400 days ahead.
+// compares the clock with the last mark. Open returns an error if the clock is more than a day behind the last mark, or
+// 400 days ahead.
 //
 // # Archives
 //

@@ -217,7 +217,8 @@ const markInterval = time.Minute
 // The mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged record
 // for the unfinished end of the write-ahead log, unless a later block says that the log was synced beyond the record.
 // After the last synced record there is no later block. If a mark follows that record, the next start notices the
-// missing mark, and Open returns an error. Without the mark, the start would lose these sends without an error.
+// missing mark, and Open returns an error. Without a mark after the last write, the start would lose the sends in
+// damaged records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)

@@ -27,7 +27,7 @@ func (i IDs) String() string {
 // word matches a valid kind or check for the format marker.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// checked returns the zero IDs for dense ids. It returns an error if the format marker cannot hold the kind or the
+// checked returns the zero IDs for dense ids. checked returns an error if the format marker cannot hold the kind or the
 // check.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {

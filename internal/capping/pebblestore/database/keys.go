@@ -24,7 +24,7 @@ const (
 )
 
 // A user takes 4 bytes of a key in a database of dense ids, and 8 bytes in a database of images. Only the functions in
-// this file depend on this number of bytes.
+// keys.go depend on the number of bytes of a user.
 const (
 	denseWidth = 4
 	imageWidth = 8
@@ -83,8 +83,8 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error if a key cannot hold one of the user ids. Without this check, the key could belong to
-// another user.
+// CheckUsers returns an error if a key cannot hold one of the user ids. Without the check of CheckUsers, the key of a
+// user could belong to another user.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {

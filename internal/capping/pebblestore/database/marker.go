@@ -34,8 +34,8 @@ const imageFormat = 4
 // docs/design/embedded.md says why it is 1.
 const bucketSize = 1
 
-// Marker returns the value of MarkerKey for a format version of stores with dense ids. This value describes the layout
-// of all other keys.
+// Marker returns the value of MarkerKey for a format version of stores with dense ids. The format version describes the
+// layout of all keys except MarkerKey.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -214,8 +214,8 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded records that all logs before the key are in the newest format. A nil key means all logs. This record
-// never becomes durable before earlier commits.
+// NoteUpgraded records that all logs before the key are in the newest format. A nil key means all logs. The record of
+// NoteUpgraded never becomes durable before earlier commits.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

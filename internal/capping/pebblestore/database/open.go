@@ -55,8 +55,9 @@ func newDB(config Config) *DB {
 	return d
 }
 
-// openWithin opens the database. It stops waiting when ctx ends or when the disk refuses a write. After a refused
-// write, Pebble would retry without end. If openWithin returns an error, it has released the lock of the directory.
+// openWithin opens the database. openWithin stops waiting when ctx ends or when the disk refuses a write. After a
+// refused write, Pebble would retry without end. If openWithin returns an error, it has released the lock of the
+// directory.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()

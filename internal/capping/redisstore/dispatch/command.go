@@ -47,8 +47,8 @@ func (c *Command) Repeated() bool { return c.since != capping.Never }
 // Since returns the timestamp of the command's first attempt that may have been executed without a reply, or Never.
 func (c *Command) Since() capping.Instant { return c.since }
 
-// weight returns how many open items of the run the command settles. That is its number of users, 1 for a command
-// without users, or 0 for a command with aside.
+// weight returns how many open items of the run the command settles. The weight is the command's number of users, 1 for
+// a command without users, or 0 for a command with aside.
 func (c *Command) weight() int {
 	if c.aside {
 		return 0

@@ -200,8 +200,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// hasten retries all waiting commands at once. These commands are side commands, and their servers have just replied to
-// the other commands.
+// hasten retries all waiting commands at once. The waiting commands are side commands, and their servers have just
+// replied to the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)

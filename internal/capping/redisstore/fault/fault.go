@@ -1,6 +1,6 @@
-// Package fault classifies errors in the communication with a Redis server. It decides what the caller should do next:
-// retry, refresh the routes, or give up. Only this package parses the text of error replies. An error type of this
-// program can implement Known to return its own remedy.
+// Package fault classifies errors in the communication with a Redis server. The remedy of an error says what the caller
+// should do next: retry, refresh the routes, or give up. Only this package parses the text of error replies. An error
+// type of this program can implement Known to return its own remedy.
 package fault
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Kind is the category of an error. It is a label of the metric capper_store_errors_total.
+// Kind is the category of an error. A Kind is a label value of the metric capper_store_errors_total.
 type Kind string
 
 // None means success; the other constants are the categories of errors.

@@ -9,7 +9,7 @@ import (
 	"capper/internal/messages"
 )
 
-// This file has the keys and fields of a message's counts, and the arguments of atleast.lua.
+// The file count.go has the keys and fields of a message's counts, and the arguments of atleast.lua.
 
 // Counts says whether a script call counts the sends that it records or removes. The script changes the counts and the
 // logs in one atomic step. A call that may use only one key cannot count sends; see Args.AtLeast.

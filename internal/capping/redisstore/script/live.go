@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// This file has the arguments and replies of live.lua, and the key of a partition's live change log.
+// The file live.go has the arguments and replies of live.lua, and the key of a partition's live change log.
 
 // LiveHex is the number of hexadecimal digits in a live change log's id, and in the nonce of a record.
 const LiveHex = 8

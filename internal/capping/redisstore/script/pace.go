@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// This file has the arguments and replies of the scripts for pacers. The file contract.go has those of the scripts for
-// users.
+// The file pace.go has the arguments and replies of the scripts for pacers. The file contract.go has the arguments and
+// replies of the scripts for users.
 
 // The constants permitsSize to windowSize are the sizes in bytes of values in the arguments of pace.lua.
 const (

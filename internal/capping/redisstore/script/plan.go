@@ -8,8 +8,8 @@ import (
 )
 
 // Plan holds the users of a batch, ordered by partition and by bucket within each partition. An item is a number for
-// one user. Its upper 32 bits are the user's place (see Keyspace.place), and its lower 32 bits the index into the
-// batch. Users with dense ids ascend within each partition, because the place of a dense id is the id.
+// one user. The upper 32 bits of an item are the user's place (see Keyspace.place), and its lower 32 bits the user's
+// index in the batch. Users with dense ids ascend within each partition, because the place of a dense id is the id.
 type Plan struct {
 	Items []uint64
 	Parts []Part

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// This file has the arguments and the reply of union.lua.
+// The file union.go has the arguments and the reply of union.lua.
 
 const (
 	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1

@@ -16,7 +16,7 @@ type Bar struct {
 	node   string // address of the node that the field what already names; "": no node
 }
 
-// The causes of a quarantine. They are values of a metric's label.
+// These constants are the causes of a quarantine, and values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file

@@ -12,8 +12,8 @@ import (
 )
 
 // certificatesEvery is the interval at which the store reads every server's TLS certificate. Open connections stay open
-// when a certificate expires. Without the check, the first failure would be a new connection after a restart or a
-// network failure.
+// when a certificate expires. Without this regular read, an expired certificate would first break a new connection
+// after a restart or a network failure.
 const certificatesEvery = 30 * time.Second
 
 // watchCertificates reads the certificate of every server at regular intervals.
@@ -52,11 +52,12 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 	asked.Wait()
 }
 
-// Certificates returns the TLS certificates that servers recently presented, by address. Without TLS the map is empty.
+// Certificates returns the TLS certificates that servers recently presented, by address. Without TLS, the map of
+// certificates is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
 // certificateSoon is the remaining lifetime of a TLS certificate below which the store warns. The alert
-// CapperRedisCertificateExpiresSoon uses the same time.
+// CapperRedisCertificateExpiresSoon uses the same remaining lifetime.
 const certificateSoon = 7 * 24 * time.Hour
 
 // certificateWarnings returns warnings by server address: for each server whose TLS certificate new connections reject

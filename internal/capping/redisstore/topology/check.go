@@ -11,7 +11,7 @@ import (
 )
 
 // Check examines every master and its replicas. Check returns an error if a setting would break a promise of the store.
-// It returns warnings if settings cost memory or cannot be read.
+// Check returns warnings if settings cost memory or cannot be read.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {

@@ -60,7 +60,7 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	return o.DirectClient(addr, trips, started)
 }
 
-// DirectClient returns a client of the server at addr. This client never asks a Sentinel.
+// DirectClient returns a client of the server at addr. The client never asks a Sentinel.
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{

@@ -24,7 +24,7 @@ type Breach struct {
 	At       int64     `json:"at"`                // time of the entry in ms; if a partition has two entries, the later entry wins
 }
 
-// The causes of a breach. They are values of a metric's label.
+// These constants are the causes of a breach, and values of a metric's label.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created

@@ -10,7 +10,7 @@ import (
 )
 
 // history is what a server outside a cluster reports about its replication. A server and its replicas share a history
-// id. A promoted replica gets a new id and also reports the former id.
+// id. A promoted replica gets a new history id and also reports its former history id.
 type history struct {
 	node       *Node
 	role       string
@@ -134,8 +134,8 @@ func (t *Topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// inherits reports whether the server h has all data of the current master. This is so if h was a replica of the
-// current master before its promotion, or if the current master now replicates from h.
+// inherits reports whether the server h has all data of the current master. The server h has all data if it was a
+// replica of the current master before its promotion, or if the current master now replicates from h.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true

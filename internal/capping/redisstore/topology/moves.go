@@ -12,7 +12,7 @@ import (
 // importing is a hash slot that a node takes over from another node, key by key. During the move of a hash slot, the
 // old node redirects callers for keys that have moved. If the old node fails during the move, its promoted replica does
 // not know of the move, because Redis does not replicate this state. The promoted replica then treats users with moved
-// keys as users without sends. Such a slot is called torn.
+// keys as users without sends. A hash slot whose move was interrupted in this way is called torn.
 type importing struct {
 	slot int
 	from string // id of the node that had the slot

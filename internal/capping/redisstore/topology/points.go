@@ -12,7 +12,8 @@ import (
 )
 
 // point is the progress of a partition, as its mark shows it. anew is the time when the partition was created, or
-// started again with incomplete records; at is the latest time since then. Both times are in milliseconds since 1970.
+// started again with incomplete records; at is the latest time since then. The times anew and at are in milliseconds
+// since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -60,8 +61,8 @@ func (h *points) told(partition int, p point) {
 }
 
 // reached records the point that a sentinel check has found. The check began at the given time, on one run of a server.
-// As many replicas as a send needs have confirmed this point. If the server has restarted since the previous check, the
-// previous point may be lost and does not become the settled point.
+// Enough replicas for a send have confirmed the recorded point. If the server has restarted since the previous check,
+// the previous point may be lost and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

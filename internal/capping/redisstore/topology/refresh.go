@@ -142,8 +142,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	return !over(ctx), err
 }
 
-// examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. It also records
-// why users are unavailable. refreshed is the error of the update of the routes, or nil.
+// examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
+// also records why users are unavailable. refreshed is the error of the update of the routes, or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -188,7 +188,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing returns the problems that are known besides those from askNodes.
+// standing returns the known problems that askNodes does not return.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {

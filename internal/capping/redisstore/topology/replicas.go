@@ -115,7 +115,7 @@ type Count struct {
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// fed is a replica that receives a master's replication stream. It has the replica's address, the last confirmed
+// fed is a replica that receives a master's replication stream. A fed has the replica's address, the last confirmed
 // offset, and the seconds since the last confirmation.
 type fed struct {
 	addr        string
@@ -179,8 +179,8 @@ func (n *Node) lookDue(count *Count) bool {
 	return true
 }
 
-// Judge returns the reason to reject the pipeline's replies, or nil. A replica that was not counted might become a
-// master without the pipeline's writes. Judge then makes the next pipeline count the replicas again.
+// Judge returns the reason to reject the pipeline's replies, or nil. A replica that the pipeline did not count might
+// become a master without the pipeline's writes. Judge then makes the next pipeline count the replicas again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil

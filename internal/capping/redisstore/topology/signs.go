@@ -81,8 +81,8 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 }
 
 // CountSigns returns the number of partitions that have a sentinel key, and the number of partitions whose server
-// replied. CountSigns extends the TTL of existing keys to the duration life. It creates no keys and puts no partition
-// into quarantine.
+// replied. CountSigns extends the TTL of existing keys to the duration life. CountSigns creates no keys and puts no
+// partition into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -98,8 +98,8 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether the store would notice a loss of the partition's present records. That is true if the
-// partition's settled point is no earlier than the time since.
+// Settled reports whether the store would notice a loss of the partition's present records. The store would notice the
+// loss if the partition's settled point is no earlier than the time since.
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
@@ -176,8 +176,8 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 }
 
 // condemn records a loss in partitions whose server has restarted since their last check, if the server's user
-// "default" lacks rights. The marks alone do not reveal every such loss. They show only a loss of records from before
-// such a check and after the last rewrite of the append-only file.
+// "default" lacks rights. The marks alone do not reveal every such loss. The marks show only a loss of records from
+// before such a check and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {

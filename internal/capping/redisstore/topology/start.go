@@ -34,8 +34,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn runs the first refresh. It repeats the refresh while servers reply too late, because a start has more time than
-// one refresh.
+// learn runs the first refresh. learn repeats the refresh while servers reply too late, because a start has more time
+// than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {

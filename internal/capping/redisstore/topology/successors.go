@@ -88,8 +88,8 @@ func replicasOf(info Facts) (replicas []Facts) {
 
 func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
-// slavesOf parses the replicas' addresses in CLUSTER NODES. There, an address is ip:port@bus,hostname. If the master
-// was dialed by its host name, slavesOf returns the host names of the replicas.
+// slavesOf parses the replicas' addresses in CLUSTER NODES. In CLUSTER NODES, an address is ip:port@bus,hostname. If
+// the master was dialed by its host name, slavesOf returns the host names of the replicas.
 func slavesOf(text, master string) (addrs []string) {
 	for fields := range slaves(text) {
 		if addr := listedAddr(fields[1], master); addr != "" {
@@ -99,8 +99,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in the reply to CLUSTER NODES from the node at the address asked. It returns "" if the
-// text has no address.
+// listedAddr parses an address in the reply to CLUSTER NODES from the node at the address asked. listedAddr returns ""
+// if the text has no address.
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")

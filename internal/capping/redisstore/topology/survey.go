@@ -24,7 +24,8 @@ type view struct {
 }
 
 // better reports whether the view v should replace the view than. A view of a working cluster wins over a view of a
-// failed one. Otherwise the newer view wins, because a node that was cut off keeps an old view.
+// failed one. If both clusters work, or both have failed, the newer view wins, because a node that was cut off keeps an
+// old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -81,8 +82,8 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// confusion returns an error if the node lists several masters with the same address. Such an address does not identify
-// the master that holds a slot.
+// confusion returns an error if the node lists several masters with the same address. An address that several masters
+// share does not identify the master that holds a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
 	for _, part := range ranges {

@@ -42,8 +42,8 @@ func holders(certificate *x509.Certificate) []string {
 	return all
 }
 
-// clientHint returns the hint for a server that completes a TLS handshake and then does not reply. Such a server
-// rejects clients without a certificate, or rejects the certificate of this client.
+// clientHint returns the hint for a server that completes a TLS handshake and then does not reply. A server that does
+// not reply rejects clients without a certificate, or rejects the certificate of this client.
 func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	asked, shown := false, false
 	settings := o.TLS.Clone()
