@@ -62,7 +62,7 @@ type CountRequest struct {
 }
 
 // Count returns the number of users in an audience. Count splits a preview of more than Config.BatchBitmap users into
-// several calls. If the service rejects calls of this size, Count makes calls with fewer users.
+// several calls. If the service rejects a call because it has too many users, Count makes calls with fewer users.
 //
 // All calls of one preview use one generation of the segments and one configuration, which PreviewGeneration and
 // ConfigVersion name. If the generation or the configuration changes between two calls, Count starts again, up to
@@ -86,7 +86,7 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 }
 
 // errDecidedByTwo reports that the calls of one preview used two generations of the segments, or two configurations.
-// The sum of the results of these calls would be meaningless.
+// The sum of results from two generations or two configurations would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
@@ -238,9 +238,9 @@ func (p *Parts) batches() iter.Seq[batch] {
 }
 
 // AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If
-// HasCode(err, CodeGone) is true, the service has dropped the generation of the audience. The recorded sends remain,
-// and a new run with the same message id and the current generation returns their users as replayed. After any other
-// error, a new run with the Generation of the AudienceError completes the interrupted run.
+// HasCode(err, CodeGone) is true, the service has dropped the generation of the audience. The recorded sends remain. A
+// new run with the same message id and the current generation returns the users of the recorded sends as replayed.
+// After any other error, a new run with the Generation of the AudienceError completes the interrupted run.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response

@@ -10,10 +10,10 @@ import (
 	"capper/client/api"
 )
 
-// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode these lists as
-// Redis takes to decide about the users. This file therefore contains a faster decoder for lists of users. The faster
-// decoder accepts only the form that the service writes. Package encoding/json decodes all other members and all other
-// forms of lists, and reports the faults of invalid responses.
+// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode the lists of
+// users as Redis takes to decide about the users. This file therefore contains a faster decoder for lists of users. The
+// faster decoder accepts only the form that the service writes. Package encoding/json decodes all other members and all
+// other forms of lists, and reports the faults of invalid responses.
 
 // decode decodes a response body. For types with their own decoder, decode skips the syntax check of encoding/json.
 func decode(answer []byte, out any) error {
@@ -166,7 +166,7 @@ func (c *cursor) text() string {
 	return string(s)
 }
 
-// word reads a string that usually occurs in many denials. word returns the same Go string for repeated words.
+// word reads a string that usually occurs in many denials. For repeated words, word returns one shared Go string.
 func (c *cursor) word() string {
 	s := c.quoted()
 	for _, word := range c.words {

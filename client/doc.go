@@ -35,17 +35,17 @@
 // # Large audiences
 //
 // FilterAll and ReleaseAll split an audience of any size into batches and send the batches in parallel. A caller may
-// start an interrupted run again with the same message id. The result is the same, and Replayed lists the users whom
-// the interrupted run already allowed.
+// start an interrupted run again with the same message id. The repeated run returns the decisions of the interrupted
+// run, and Replayed lists the users whom the interrupted run already allowed.
 //
-// The service evaluates the expression of an Audience, so the client need not export users and send them back. The
-// client requests an audience in parts of one generation of the segments, so that a new generation during the run
-// changes no part. The decisions about the users of each part use the current generation. A run that ends early returns
-// an *AudienceError. The caller continues the run with AudienceError.Generation. If the service no longer has that
-// generation (CodeGone), the caller starts a new run without a generation. In both cases, no send counts twice. The
-// client retries unavailable users of an audience by their ids or as a bitmap. Parts and FilterParts are the two steps
-// of FilterAll, for engines that keep a queue of parts. Counting an audience needs an API key with the scopes filter
-// and read.
+// The service evaluates the expression of an Audience, so the client need not download the users and send them back to
+// the service. The client requests an audience in parts of one generation of the segments, so that a new generation
+// during the run changes no part. The decisions about the users of each part use the current generation. A run that
+// ends early returns an *AudienceError. The caller continues the run with AudienceError.Generation. If the service no
+// longer has this generation (CodeGone), the caller starts a new run without a generation. No send of the two runs
+// counts twice. The client retries unavailable users of an audience by their ids or as a bitmap. Parts and FilterParts
+// are the two steps of FilterAll, for engines that keep a queue of parts. Counting an audience needs an API key with
+// the scopes filter and read.
 //
 // # Sets
 //
@@ -64,8 +64,9 @@
 // one stock of permits. The Pacer requests permits in batches: permits for waiting callers, and permits for the time
 // PacerConfig.Ahead. Only one request for permits runs at a time. A caller uses a permit at its slot (its start time)
 // or later, counted from the arrival of the response. The Pacer discards a permit whose slot is older than one second,
-// or than the shortest window of the pacer's limits. Close gives back unused permits, so that other senders get them.
-// Permits that wait longer than 6 s have a lease: if the sender dies, the service takes them back.
+// or than the shortest window of the pacer's limits. Close gives back unused permits, so that other senders can use
+// these permits. Permits that wait longer than 6 s have a lease: if the sender dies, the service takes the permits
+// back.
 //
 // The limits of a pacer hold for slots, not for the arrival of sends at a provider. If the network delay to the
 // provider becomes shorter, sends arrive closer together by the difference.

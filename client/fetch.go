@@ -243,7 +243,8 @@ func (p *Pacer) until(d time.Duration) time.Duration {
 // tripTimeout is the time limit of one request for permits. The service itself reports an outage in less time.
 const tripTimeout = 10 * time.Second
 
-// timely is a response with permits, and the earliest and latest time at which the service may have granted them.
+// timely is a response with permits. It has the earliest and the latest time at which the service may have granted
+// these permits.
 type timely struct {
 	api.Permits
 	sent, arrived time.Time

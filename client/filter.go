@@ -107,7 +107,7 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 }
 
 // rest returns a request for the unavailable users of a result. For a request with Packed, rest also returns the
-// positions of these users in r.Packed.
+// positions of the unavailable users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil

@@ -62,7 +62,8 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 }
 
 // keepLease repeats a request for permits with a lease, which begins or extends the lease. If the response has fewer
-// permits than before, the service has taken permits back. A lease counts from the first call that may have begun it.
+// permits than before, the service has taken permits back. The duration of a lease counts from the first call that may
+// have begun the lease.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

@@ -13,7 +13,7 @@ import (
 	"capper/client/api"
 )
 
-// PacerConfig holds the settings of a Pacer. A zero field stands for the default in the comment of the field.
+// PacerConfig holds the settings of a Pacer. If a field is zero, the default in the comment of the field applies.
 type PacerConfig struct {
 	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
@@ -120,9 +120,9 @@ func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 // WaitN returns the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an error of
 // WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an outage
 // until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats the call to
-// learn which slots are still ahead. A response is late if it took more than 100 ms and more than four times the
-// quickest of the last responses. The Pacer drops an unused permit one second after its slot. If the shortest window of
-// the pacer's limits is below a second, the Pacer drops the permit after this window.
+// learn which slots are still ahead. A response is late if its round trip took more than 100 ms, and more than four
+// times the quickest of the last round trips. The Pacer drops an unused permit one second after its slot. If the
+// shortest window of the pacer's limits is below one second, the Pacer drops an unused permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err

@@ -41,7 +41,7 @@ func (p *Packed) Len() int {
 	return len(p.Bytes) / p.Width
 }
 
-// ID returns the bytes of the id at a position. The bitmaps of a response hold such positions.
+// ID returns the bytes of the id at a position. The bitmaps of a response hold positions of ids in Packed.
 func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
 
 // bytes returns the packed ids, or nil for a nil p.
@@ -85,9 +85,9 @@ const (
 	inStrings             // of texts
 )
 
-// formOf returns how a response names users. If the response has the key name_packed, it names users as packed ids. If
-// the response has the key list, it names users as strings, and otherwise as bitmaps. formOf looks only at the keys of
-// the outermost object.
+// formOf returns how a response names users. A response with the key name_packed names users as packed ids. A response
+// with the key list names users as strings. Every other response names users as bitmaps. formOf looks only at the keys
+// of the outermost object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {

@@ -13,9 +13,9 @@ import (
 // Permits requests permits of pacers in one call, for callers that space their sends themselves; a Pacer does so for
 // its callers. The wait of a slot counts from the return of Permits. A permit may be used at its slot or later, never
 // earlier. The age of a permit counts from the call of Permits; callers drop permits that are older than UsableFor. If
-// a call took longer than half of UsableFor, repeat it with the same RequestID to learn which slots are still ahead. In
-// a response with Replayed, permits with a wait of 0 may be as old as the first call. After an error of Permits, the
-// caller must not send.
+// a call of Permits took longer than half of UsableFor, the caller should repeat the request with its RequestID. The
+// second response says which slots are still in the future. In a response with Replayed, permits with a wait of 0 may
+// be as old as the first call. After an error of Permits, the caller must not send.
 //
 // Permits gives a request without a RequestID a random RequestID, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {

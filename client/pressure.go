@@ -27,8 +27,8 @@ type PressureAtLimit struct {
 }
 
 // Pressure returns how many messages people get, how many users are at a limit, and which campaigns use the slots of
-// the limits. The service needs an audit (a log of decisions). A call may take seconds, and an API key can make only
-// one such call at a time.
+// the limits. The service needs an audit (a log of decisions). A call of Pressure may take seconds, and an API key can
+// make only one such call at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

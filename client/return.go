@@ -10,9 +10,10 @@ import (
 	"capper/client/api"
 )
 
-// ReturnPermits gives back permits that Permits granted and whose slots are in the future, so that other senders get
-// them. The argument r contains the request that took the permits. The caller must not send with these permits, even if
-// ReturnPermits returns an error. A second call with the same or a larger Used gives back nothing.
+// ReturnPermits gives back permits that Permits granted and whose slots are in the future, so that other senders can
+// use these permits. The argument r contains the request that took the permits. The caller must not send with the
+// permits that it gives back, even if ReturnPermits returns an error. A second call of ReturnPermits with an equal or
+// larger Used gives back nothing.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {

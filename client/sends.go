@@ -9,7 +9,7 @@ import (
 )
 
 // Import records sends that another system made, with their own times, in one call. Import applies no limits. Importing
-// the same sends again has no effect, so a failed call can be repeated unchanged. Import needs an API key with the
+// sends a second time has no effect, so a caller can repeat a failed call unchanged. Import needs an API key with the
 // scope admin.
 func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return c.ImportInto(ctx, "", r)

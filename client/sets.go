@@ -14,8 +14,8 @@ import (
 	"capper/client/api"
 )
 
-// SetChange adds users to a set and removes users from it. At least one list must contain a user, and no user may be in
-// both lists. Repeated users count once.
+// SetChange adds users to a set and removes users from it. At least one of the lists Add and Remove must contain a
+// user, and no user may be in both lists. Repeated users count once.
 type SetChange struct {
 	Add    []uint32
 	Remove []uint32
@@ -39,8 +39,8 @@ const setCalls = 1000
 // API calls for more than api.MaxSetUsers users. The result counts the users of all API calls, and has the time of the
 // last API call.
 //
-// After an error of ChangeSet, some users of the change may have been added or removed. The result, unless it is nil,
-// counts the users of the calls with status 200. Repeating ChangeSet is safe. ChangeSet does not retry
+// After an error of ChangeSet, some users of the change may have been added or removed. If the result is not nil, the
+// result counts the users of the calls with status 200. Repeating ChangeSet is safe. ChangeSet does not retry
 // CodeTooManyRecords: the set has its maximum number of changes, and only a build that contains the changes makes
 // space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
@@ -118,8 +118,9 @@ type changeOfIDs struct {
 	At           *time.Time `json:"at,omitempty"`
 }
 
-// bodiesOfIDs returns the request bodies of the calls for a change by ids. The service detects a user in both lists if
-// the change fits into one call. For a larger change, only the client compares the texts of the ids.
+// bodiesOfIDs returns the request bodies of the calls for a change by ids. If the change fits into one call, the
+// service detects a user who is in both lists of the change. For a larger change, only the client compares the texts of
+// the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -154,7 +155,7 @@ func imageTexts(images []uint64) []string {
 	return texts
 }
 
-// inBoth returns a text that is in both lists.
+// inBoth returns a text that is in both lists a and b.
 func inBoth(list, other []string) (text string, both bool) {
 	known := make(map[string]bool, len(list))
 	for _, text := range list {

@@ -48,7 +48,8 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 
 // add puts the permits of a response into the stock. Waits count from the arrival of the response, and the age of a
 // permit counts from the start of the attempt. In the response to a repeated call, past slots have a wait of 0 and may
-// be as old as the first attempt. The Pacer uses such permits only within inTime after the first attempt.
+// be as old as the first attempt. The Pacer uses permits whose slots are past only within inTime after the first
+// attempt.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -106,7 +107,7 @@ func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits to the stock, where at is their latest slot. The Pacer uses these permits next.
+// putBack returns n permits to the stock, where at is their latest slot. The Pacer uses the returned permits next.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -158,8 +159,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards permits that are too old and returns their number. The slots of these permits are past, so the Pacer
-// cannot give the permits back.
+// drop discards permits that are too old and returns their number. The slots of discarded permits are past, so the
+// Pacer cannot give these permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {

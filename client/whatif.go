@@ -8,8 +8,9 @@ import (
 )
 
 // WhatIf replays the recorded calls of a period under changed limits, and returns how the decisions would have changed.
-// The service rejects the call with CodeConflict if it has no audit, and with CodeTooLarge for too many decisions. The
-// service rejects the call with CodeOverloaded while another what-if call of the same API key runs.
+// The service rejects the call with CodeConflict if the service has no audit, and with CodeTooLarge if the period has
+// too many decisions. The service rejects the call with CodeOverloaded while another what-if call of the same API key
+// runs.
 func (c *Client) WhatIf(ctx context.Context, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	answer := new(api.WhatIf)
 	if err := c.call(ctx, "POST", "/v1/whatif", r, answer); err != nil {

@@ -55,9 +55,8 @@ func newExpressionError(expression string, err error) *ExpressionError {
 // Generation returns the name of the audience's generation.
 func (a *Audience) Generation() string { return a.of.Generation() }
 
-// Sample returns a random share of the audience; percent is above 0 and at most 100. A salt always
-// selects the same users, on every machine and in every generation. Another salt selects another
-// sample.
+// Sample returns a random share of the audience; percent is above 0 and at most 100. Samples with equal percent and
+// salt select the same users, on every machine and in every generation. Another salt selects another sample.
 func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	sample, err := share.New(share.Sample, percent, salt)
 	if err != nil {
@@ -81,9 +80,9 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Part returns one of several parts of about the same size; index starts at 0. Parts share no user and
-// together contain the whole audience. A sample always applies after the part, in whichever order the
-// caller requests them.
+// Part returns one of several parts of about the same size. The argument index starts at 0. Parts share no user and
+// together contain the whole audience. A sample always applies after the part, in whichever order the caller calls
+// Sample and Part.
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:

@@ -102,7 +102,7 @@ type Denial struct {
 }
 
 // LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny users. Denial.Limit and the
-// counts of denied users use these names.
+// counts of denied users contain these three names.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing

@@ -94,7 +94,7 @@ type PressureUsers struct {
 }
 
 // PressureCampaign is a message on a channel, with the number of the message's sends by week. For an API key with a
-// namespace, one row without a message id stands for all campaigns of another namespace.
+// namespace, one row without a message id counts all campaigns of another namespace.
 type PressureCampaign struct {
 	PressureMessage
 	Messages []int64 `json:"messages"` // without released ones
@@ -120,7 +120,7 @@ type PressureHeld struct {
 }
 
 // PressureTaken is the number of users who had received one campaign and were therefore denied another campaign. A user
-// who had received several campaigns may count for each of them.
+// who had received several campaigns may count for each of these campaigns.
 type PressureTaken struct {
 	PressureMessage
 	Users int64 `json:"users"`

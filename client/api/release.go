@@ -11,7 +11,7 @@ type ReleaseRequest struct {
 }
 
 // ReleaseIDs is the response to a release call with user_ids. ReleaseIDs does not list users without a recorded send of
-// the message; its summary counts them as absent.
+// the message; the summary counts these users as absent.
 type ReleaseIDs struct {
 	Released    []uint32       `json:"released"`
 	Unavailable []uint32       `json:"unavailable"` // unknown result: release again

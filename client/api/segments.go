@@ -52,7 +52,7 @@ type UserLookup struct {
 }
 
 // LookupBitmaps is the answer to a lookup of users_bitmap or audience. LookupBitmaps holds the requested users in each
-// segment and in each requested set. LookupBitmaps leaves out segments without any of these users.
+// segment and in each requested set. LookupBitmaps leaves out segments without any requested user.
 type LookupBitmaps struct {
 	Generation string            `json:"generation"`
 	Segments   map[string]Bitmap `json:"segments"`
@@ -77,9 +77,9 @@ type LookupPacked struct {
 }
 
 // HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body
-// of this response is a bitmap in the portable roaring format (application/octet-stream). In the path, a / in the name
-// of a segment is written as %2F. The query parameter generation selects an earlier generation that the service still
-// holds.
+// of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
+// (application/octet-stream). In the path, a / in the name of a segment is written as %2F. The query parameter
+// generation selects an earlier generation that the service still holds.
 const HeaderGeneration = "X-Segments-Generation"
 
 // Members is the response to GET /v1/segments/{name}/members: a page of ids in ascending order.

@@ -6,8 +6,8 @@ import (
 )
 
 // A request may name users by strings. Strings contain uint64, uuid or text ids, or the digits of dense ids.
-// FilterStrings and the other types of this file are the responses to such requests. The JSON of these types equals the
-// JSON of the types for numbers, except that the ids are canonical strings.
+// FilterStrings and the other types of this file are the responses to requests with string ids. Each of these types has
+// the JSON of its counterpart for numbers, but with canonical strings as ids.
 
 // FilterStrings has the fields of FilterIDs, with ids as strings.
 type FilterStrings struct {

@@ -26,14 +26,13 @@ type dictionary struct {
 	bytes int
 }
 
-// room reports whether the dictionary has space for another text. The writer and the reader of a file must get the same
-// result.
+// room reports whether the dictionary has space for another text. The writer and the reader of a file must get equal
+// results from room.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// append appends the reference to a text. append also appends the text itself if no earlier frame has put it into the
-// dictionary.
+// append appends the reference to a text. append also appends the text itself if the text is not in the dictionary yet.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)

@@ -14,8 +14,9 @@
 // record of a call for a million users takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
-// The timestamp of each send lies within this span. An analysis of the records therefore knows the time of a send only
-// to within the length of a call. If this precision is not sufficient, the analysis decides in favour of the service.
+// The timestamp of each send is between At and At plus Took. An analysis of the records therefore knows the time of a
+// send only to within the length of a call. If the precision of the times is not sufficient, an analysis decides in
+// favour of the service.
 //
 // # Location
 //
@@ -27,8 +28,8 @@
 //	open/ids.json                           kind of ids and check of the key, unless the ids are dense
 //
 // Several service instances write to one audit location. The day in an object key is the day of the file's first
-// record, in UTC. A writer stores a rolled file before its index entry, and removes the open file after both. A reader
-// that lists open files before the index therefore sees every record, and some records twice.
+// record, in UTC. A writer stores a rolled file before its index entry, and removes the open file after storing both. A
+// reader that lists open files before the index therefore sees every record, and some records twice.
 //
 // # Files
 //
@@ -45,10 +46,11 @@
 //
 // A stored text is its length and its UTF-8 bytes. A record refers to a text by a number. The number 0 precedes a text
 // that gets the next number. The number 1 precedes a text that gets no number. The number 2+i means the earlier text
-// with the number i. Message ids have their own numbering, separate from all other texts. The file dictionary.go bounds
-// both numberings. Users are a portable roaring bitmap, or a list if they are few. The record of a call for one user
-// takes some 35 bytes. Files whose ids are not dense have format 2 and hold images as Rice-coded gaps; see images.go.
+// with the number i. Message ids have their own numbering, separate from all other texts. The constants in
+// dictionary.go bound the numbering of message ids and of all other texts. A file stores the users of a group as a
+// portable roaring bitmap, or as a list if the group has few users. The record of a call for one user takes some 35
+// bytes. Files whose ids are not dense have format 2 and hold images as Rice-coded gaps; see images.go.
 //
-// A file without an end frame is still open, or its writer died. If the last frame of such a file is incomplete, the
-// file is torn (TornError). A torn file does not count as damaged (DamageError).
+// A file without an end frame is still open, or its writer died. If the last frame of a file without an end frame is
+// incomplete, the file is torn (TornError). A torn file does not count as damaged (DamageError).
 package audit

@@ -44,7 +44,8 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 var ErrTooLarge = errors.New("audit record is too large for one frame")
 
 // AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence in
-// the record, and uses those of the file. If AppendRecord returns an error, it has appended nothing.
+// the record, and uses the instance and the next sequence of the file. If AppendRecord returns an error, it has
+// appended nothing.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
@@ -82,7 +83,7 @@ func (e *Encoder) Records() uint64 { return e.records }
 // Next returns the sequence number of the next record.
 func (e *Encoder) Next() uint64 { return e.next }
 
-// AppendEnd appends an end frame to a file whose writer died before it wrote one.
+// AppendEnd appends an end frame to a file whose writer died before it wrote the end frame.
 func AppendEnd(dst []byte, end End) []byte {
 	p := appendUvarint(nil, end.Records)
 	p = appendUvarint(p, end.Last)
@@ -93,8 +94,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends a frame: the kind, the length, a checksum of both, the payload, and a checksum of the whole
-// frame.
+// appendFrame appends a frame: the kind, the length, a checksum of kind and length, the payload, and a checksum of the
+// whole frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)

@@ -26,7 +26,7 @@ const (
 	frameEnd    byte = 4
 )
 
-// A reader rejects audit files that exceed these bounds.
+// MaxFrame and the constants below bound audit files. A reader rejects audit files that exceed a bound.
 const (
 	// MaxFrame is the maximum size of a frame's payload in bytes. A call with ten million users, scattered over all
 	// ids, takes less.

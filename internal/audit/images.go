@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Images are stored as the gaps between them. The low bits of a gap are stored unchanged. The other bits, the rest, are
-// stored as a run of zeros that ends with a 1 (Rice coding). The number of low bits follows from the number of images
-// alone. The rests are small because images are spread evenly: a million images take 46 bits each. The rests of any n
-// images add up to at most 2n.
+// A set of images is stored as the gaps between neighbouring images. The low bits of a gap are stored unchanged. The
+// other bits of a gap, called the rest, are stored as a run of zeros that ends with a 1 (Rice coding). The number of
+// low bits follows from the number of images alone. The rests are small because images are spread evenly: a million
+// images take 46 bits each. The rests of any n images add up to at most 2n.
 
 // lowBits returns the number of low bits of a gap between n images.
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }

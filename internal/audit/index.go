@@ -55,7 +55,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a set of erased users. Readers hide all records of these users that are older than At.
+// Erasure is a set of erased users. Readers hide all records of erased users that are older than At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense

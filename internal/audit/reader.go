@@ -58,7 +58,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Header returns the header of the file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position of the next frame, in bytes. All frames before this position are intact.
+// Offset returns the position of the next frame, in bytes. All frames before the position Offset are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Ended reports whether the reader has reached the end frame, so that the file was closed and is intact.

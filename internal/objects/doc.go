@@ -16,15 +16,16 @@
 // operation per path remains.
 //
 // In S3, Replace is a conditional PUT (If-Match, If-None-Match). Before the first conditional PUT, a probe checks that
-// the server honours conditions. Replace returns ErrNoConditions if the server ignores conditions. The server verifies
-// the SHA-256 of the bytes that it receives. The package transfers objects above 8 MiB in parallel parts. The package
-// cancels a stalled request and retries it a few times, or until its context ends if S3Config.Patient is set.
+// the server honours conditions. Replace returns ErrNoConditions if the server ignores conditions. The S3 server
+// verifies the SHA-256 of all bytes that it receives. The package transfers objects above 8 MiB in parallel parts. The
+// package cancels a stalled request and retries the request a few times. If S3Config.Patient is set, the package
+// retries until the context of the request ends.
 //
 // # Files
 //
-// A pattern matches the same names in a directory and in a bucket; ** matches any number of directories. If the
-// connection breaks while an S3 object is read, the package resumes reading at the next byte, but only if the object
-// still has the same version.
+// Patterns have one meaning for a directory and for a bucket; ** matches any number of directories. If the connection
+// breaks while an S3 object is read, the package resumes reading at the next byte, but only if the object still has the
+// same version.
 //
 // # Errors
 //

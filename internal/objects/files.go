@@ -22,8 +22,8 @@ type Dated interface {
 	ChangedAt() time.Time
 }
 
-// ChangedAt returns when the file behind a body from Files.Open was last written. If the body has no such time, like
-// the body of a pipe, ok is false.
+// ChangedAt returns when the file behind a body from Files.Open was last written. If the body has no time of the last
+// write, like the body of a pipe, ok is false.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:

@@ -19,9 +19,9 @@ type LocalFiles struct{}
 var _ Files = LocalFiles{}
 
 // Glob implements Files. Both "**" and "*/" follow links to directories. If a pattern with "[" is also the name of an
-// existing file, Glob returns only this file. A shell expands *.csv to such names, and a name with "[" does not match
-// itself as a pattern. A pattern with * or ? is always a pattern, so that a file called *.csv by accident does not hide
-// other files.
+// existing file, Glob returns only this file. The reason is that a shell may expand *.csv to a name with "[", and such
+// a name does not match itself as a pattern. A pattern with * or ? is always a pattern, so that a file called *.csv by
+// accident does not hide other files.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)

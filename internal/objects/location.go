@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrNotFound, ErrNotModified and ErrLostRace are errors of locations. Callers compare them with errors.Is.
+// ErrNotFound, ErrNotModified and ErrLostRace are errors of locations. Callers recognise these errors with errors.Is.
 var (
 	// ErrNotFound reports that the object does not exist.
 	ErrNotFound = errors.New("not found")
@@ -84,8 +84,8 @@ var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 // slashes.
 func IsURL(location string) bool { return schemeRule.MatchString(location) }
 
-// Open returns the location at a directory or at s3://bucket/prefix. Open does not access the directory or the bucket,
-// so only the first read reports that it does not exist.
+// Open returns the location at a directory or at s3://bucket/prefix. Open does not access the directory or the bucket.
+// If the directory or the bucket does not exist, the first read reports this.
 func Open(ctx context.Context, location string, cfg S3Config) (Location, error) {
 	if rest, ok := strings.CutPrefix(location, s3Scheme); ok {
 		bucket, prefix, _ := strings.Cut(rest, "/")

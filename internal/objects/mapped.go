@@ -49,7 +49,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	return raw, nil
 }
 
-// Unload removes the pages of mapped memory from the memory of the process. The operating system reads these pages
-// again, from the page cache or the disk, when the process uses them. The argument must be memory from Map, because
+// Unload removes the pages of mapped memory from the memory of the process. When the process uses an unloaded page, the
+// operating system reads the page again, from the page cache or the disk. The argument must be memory from Map, because
 // other memory would lose its content.
 func Unload(raw []byte) { _ = unix.Madvise(raw, unix.MADV_DONTNEED) }

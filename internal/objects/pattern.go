@@ -73,8 +73,9 @@ func match(parts, name []string) (ok, data bool) {
 	return ok, data && !hidden(parts[0], name[0])
 }
 
-// hidden reports whether one path element of a name marks a file without data. If the pattern contains the first
-// character or the ending of this element, the file has data. A partition such as _date=2026-01-01 contains data.
+// hidden reports whether one path element of a name marks a file without data. A pattern that contains the hidden
+// prefix or ending of the path element selects the file as a file with data. A partition such as _date=2026-01-01
+// contains data.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

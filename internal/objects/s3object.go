@@ -77,7 +77,7 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	}
 }
 
-// noteBreak closes a body that ended early. After too many such bodies, noteBreak returns an error.
+// noteBreak closes a body that ended early. After too many bodies that ended early, noteBreak returns an error.
 func (o *s3Object) noteBreak(err error) error {
 	if o.at-o.since >= patientBytes {
 		o.breaks = 0

@@ -122,7 +122,7 @@ func (c *stallConn) Write(p []byte) (int, error) {
 }
 
 // tracing adds the trace context of an operation to the headers of its request. The signature of the request does not
-// cover these headers.
+// cover the headers of the trace context.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

@@ -102,11 +102,11 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 }
 
 // ProbeKey is the key of an object that each process writes into an S3 location before its first conditional write. No
-// process reads this object.
+// process reads the probe object.
 const ProbeKey = "probe.json"
 
-// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. With such a server, two
-// publishers could overwrite each other's objects.
+// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On a server that ignores
+// conditions, two publishers could overwrite each other's objects.
 var ErrNoConditions = errors.New(
 	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
 		"nothing was published, because two publishers could overwrite each other")

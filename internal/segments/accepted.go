@@ -9,7 +9,7 @@ import (
 )
 
 // AcceptedFormatVersion is the format version of a manifest with acceptances (approved changes). Older programs reject
-// such a manifest and keep the generation of segments that they have.
+// a manifest with acceptances, and keep the generation of segments that they have.
 const AcceptedFormatVersion = 3
 
 // MaxAccepted and the constants below limit the acceptances in a manifest.

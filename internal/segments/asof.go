@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// AsOfFormatVersion is the format version of a manifest that has the field as_of for a set. Older programs reject such
-// a manifest and keep the generation of segments that they have.
+// AsOfFormatVersion is the format version of a manifest that has the field as_of for a set. Older programs reject a
+// manifest with the field as_of, and keep the generation of segments that they have.
 const AsOfFormatVersion = 4
 
 // newestFormatVersion is the highest format version of a manifest that this program reads.

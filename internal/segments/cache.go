@@ -77,7 +77,7 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 }
 
 // back maps the BackFile of a manifest into memory, or returns nil if the manifest has none. The check reads all pages
-// of the file. Afterwards back releases these pages, because a service converts few numbers to ids.
+// of the file. After the check, back releases the pages of the file, because a service converts few numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -123,8 +123,8 @@ func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open fu
 	return unmap, nil
 }
 
-// open returns the bitmap of a segment if the cache has it. open deletes a damaged copy, so that save writes the bitmap
-// again.
+// open returns the bitmap of a segment if the cache has the bitmap. open deletes a damaged copy, so that save writes
+// the bitmap again.
 func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false

@@ -1,6 +1,6 @@
-// Package segments defines the stored format of generations of segments and reads them. Package segments returns the
-// segment, the sets and the time zone of a user. Package publish writes generations, package ingest builds generations
-// from raw ids, package bitmap stores sets of ids, and package objects accesses the directory or bucket.
+// Package segments defines the stored format of generations of segments, and reads generations. Package segments
+// returns the segment, the sets and the time zone of a user. Package publish writes generations, package ingest builds
+// generations from raw ids, package bitmap stores sets of ids, and package objects accesses the directory or bucket.
 //
 // # Vocabulary
 //
@@ -14,7 +14,7 @@
 // # Ids
 //
 // A location has one kind of ids (package ids). The number of a dense id is the id itself. A location with another kind
-// of ids has an object ids.json with the kind and the key of the ids. Each generation of such a location has a
+// of ids has an object ids.json with the kind and the key of the ids. If ids are not dense, each generation has a
 // dictionary (package dictionary) of the images of all ids. The number of a user is the rank of the image in the
 // dictionary, and is valid in this generation alone. To compare the users of two generations, use Renumbering. A
 // generation may also have a Back, which converts numbers to ids.
@@ -37,11 +37,11 @@
 // The name of a generation begins with its creation time, so names sort by time, and ends with a hash of every field of
 // the manifest. The pointer current.json repeats the SHA-256 of the manifest. The format version of a manifest is 1
 // without sets, 2 with sets, 3 with acceptances, 4 with the as_of of a set, and 5 with ids that are not dense. An older
-// program rejects a format version that it does not know and keeps its generation. Names of sets appear only in
-// manifests.
+// program rejects a manifest with a format version that it does not support, and keeps the generation that it has.
+// Names of sets appear only in manifests.
 //
 // The as_of of a set is the time up to which the set's users contain every change by API calls. Snapshot.AsOf returns
-// this time.
+// the as_of of a set.
 //
 // # Reading
 //
@@ -59,13 +59,13 @@
 //
 // RefresherConfig.Require rejects generations by their manifests, for example a generation without a set that the
 // policy needs. At a start, the Refresher prefers a cached generation to a rejected generation, and uses a rejected
-// generation only if it has no other; Status then reports the rejection. The Refresher checks a rejected generation
-// again at every interval.
+// generation only if there is no other generation; Status then reports the rejection. The Refresher checks a rejected
+// generation again at every interval.
 //
 // RefresherConfig.Guarded rejects generations that lost too many users, compared with the generation in use. At a
 // start, the Refresher compares with the cached generation. Without a cache, the Refresher compares with the newest
 // earlier generation of the source that is readable and was not rolled back. If the Refresher rejects the live
-// generation at a start, it uses the earlier generation.
+// generation at a start, the Refresher uses the earlier generation.
 //
 // The Refresher loads the next generation on half of the cores, so that calls do not wait. The Refresher recognises
 // sets and maps that are already in memory by SHA-256, and neither reads nor stores them twice. These are each set, the

@@ -78,7 +78,7 @@ func inUseBefore(now *Snapshot) *former {
 var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
 
 // SameIDs reports whether the ids of both generations have the same kind and key, so that a user has the same image in
-// both.
+// both generations.
 func (m *Manifest) SameIDs(other *Manifest) bool {
 	if m.IDs == nil || other.IDs == nil {
 		return m.IDs == other.IDs
@@ -132,10 +132,10 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison of next with this earlier generation can show losses of the guarded sets. The
-// cached generation can always show losses, because a service used this generation. A generation of the source cannot
-// show losses if a guarded set is missing or empty in it. No service has used such a generation with this guard, or the
-// generation itself is the result of a loss.
+// measures reports whether a comparison of the generation next with the earlier generation can show losses of the
+// guarded sets. The cached generation can always show losses, because a service used this generation. A generation of
+// the source cannot show losses if a guarded set is missing or empty in it. A generation that lacks a guarded set was
+// never used with this guard, or is itself the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -265,8 +265,8 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that returns a bitmap: the bitmap of g if it is in memory, and otherwise the bitmap from
-// the first source that has it.
+// orRead returns a function that returns a bitmap: the bitmap of g if g has the bitmap in memory, and otherwise the
+// bitmap from the first source that has it.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {

@@ -280,7 +280,7 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 
 // accepted returns how many of the users who left a set are covered by acceptances. The accepted changes must form a
 // chain from the old bitmap to the new bitmap. All other changes in the chain must be within the set's limit. accepted
-// reads further bitmaps only if its result depends on them.
+// reads further bitmaps only if the result depends on these bitmaps.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // a bitmap between the two cannot be found by its users
@@ -363,7 +363,7 @@ func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint
 
 // accounted returns how many users left a set according to the chain of acceptances that starts at the given users.
 // accounted also returns the users at the end of the chain; see Manifest.Users. Acceptances after the time since also
-// count if they are not in the chain; a zero since adds none.
+// count if they are not in the chain; if since is zero, only the acceptances in the chain count.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -376,7 +376,7 @@ func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64
 }
 
 // JudgeZones returns the reason why a service that needs the users' time zones rejects the next generation, or nil. The
-// bitmaps of both generations must use the same numbers; see Generation.RenumberedBy.
+// bitmaps of both generations must contain the numbers of one dictionary; see Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}

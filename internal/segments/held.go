@@ -13,9 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// holding stores the live generation of the source and the reason why the service does not use it. A generation may
-// have hundreds of megabytes, so the Refresher repeats a comparison only if one of the two generations or the guard
-// changes.
+// holding stores the live generation of the source, and the reason why the service does not use this generation. A
+// generation may have hundreds of megabytes, so the Refresher repeats a comparison only if one of the two generations
+// or the guard changes.
 type holding struct {
 	live    *Manifest // manifest at the last read
 	checked Checked   // state at the last read
@@ -73,8 +73,9 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 }
 
 // compareAtStart compares the live generation with the first earlier generation that can be read. A rejection counts
-// only if the earlier generation can be read completely, because the service then uses it; otherwise the next earlier
-// generation decides. If no earlier generation can be read completely, the first rejection counts.
+// only if the earlier generation can be read completely, because the service then uses the earlier generation. If the
+// earlier generation cannot be read completely, the next earlier generation decides. If no earlier generation can be
+// read completely, the first rejection counts.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -148,7 +149,7 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	return true
 }
 
-// Judge compares a generation of the source with an earlier generation, like a service that starts with this cache
+// Judge compares a generation of the source with an earlier generation, like a service that starts with the given cache
 // directory. The error is a *RefusedError, or reports a failed read. against is the name of the earlier generation.
 // unjudged lists the missing comparisons with their reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
@@ -338,7 +339,7 @@ type confirmation struct {
 // AsOf returns the time at which the users of a set in the generation in use were last known to be right. A build that
 // read exactly these users from an input sets this time, even if the generation of the build is rejected. If the as_of
 // of the set is later, AsOf returns the as_of. A rollback does not change the time. A build that only adds users to
-// sets changes the time only for these sets. AsOf returns the zero time if the generation in use lacks the set. AsOf
+// sets changes the times of these sets only. AsOf returns the zero time if the generation in use lacks the set. AsOf
 // may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
@@ -406,7 +407,7 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 }
 
 // incomplete reports whether the generation comes from a rollback, or from a build that published only users who joined
-// sets. A rollback and such a build do not write checked.json.
+// sets. A rollback, and a build that published only users who joined sets, do not write checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)

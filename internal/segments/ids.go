@@ -15,12 +15,12 @@ import (
 	"capper/internal/parallel"
 )
 
-// IDsFormatVersion is the format version of a manifest whose user ids are not dense. Older programs reject such a
-// manifest and keep the generation of segments that they have.
+// IDsFormatVersion is the format version of a manifest whose user ids are not dense. Older programs reject a manifest
+// whose ids are not dense, and keep the generation of segments that they have.
 const IDsFormatVersion = 5
 
-// IDsKey is the key of the object with the kind and the key of a location's ids. A location with dense ids lacks this
-// object.
+// IDsKey is the key of the object with the kind and the key of a location's ids. A location with dense ids has no
+// ids.json.
 const IDsKey = ids.FileName
 
 // IDs describes the user ids of a generation whose kind is not dense. In the bitmaps, the number of a user is the rank
@@ -76,9 +76,9 @@ func (m *Manifest) Objects() (list []objects.Object) {
 // SameNumbers reports whether a user has the same number in both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users identifies the users of one of the manifest's entries by 64 hex digits. Equal results mean the same users. For
-// dense ids, the result is the SHA-256 of the bitmap; for other ids, the result also depends on the numbers of the
-// generation.
+// Users identifies the users of one of the manifest's entries by 64 hex digits. Entries with equal results have equal
+// users. For dense ids, the result is the SHA-256 of the bitmap; for other ids, the result also depends on the numbers
+// of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -181,7 +181,7 @@ func (d *Dictionary) Bytes() []byte { return d.raw }
 // SHA256 returns the SHA-256 of the dictionary file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns the memory that the dictionary takes. For a mapped file, this is memory of the page cache.
+// SizeBytes returns the memory that the dictionary takes. For a mapped file, the memory belongs to the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
 // open checks the bytes of a dictionary file against the manifest and returns the dictionary.
@@ -283,10 +283,10 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 	return f, true, nil
 }
 
-// ReadScheme reads ids.json of a location and compares it with a manifest. The result is nil for dense ids. The error
-// is an *IDsError if ids.json does not belong to the manifest. If ids are dense, ReadScheme treats a denied read like a
-// missing ids.json. S3 denies reading a missing object if the caller may not list the bucket, and a caller with dense
-// ids needs no ids.json.
+// ReadScheme reads ids.json of a location, and compares the content with a manifest. The result is nil for dense ids.
+// The error is an *IDsError if ids.json does not belong to the manifest. If ids are dense, ReadScheme treats a denied
+// read like a missing ids.json. S3 denies reading a missing object if the caller may not list the bucket, and a caller
+// with dense ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {

@@ -21,9 +21,9 @@ type Insertion struct {
 }
 
 // Insert returns the dictionary of a generation with further users. The further users come from another generation with
-// the same kind and key of ids. The argument numbers holds their numbers in that generation, in ascending order; the
-// dictionary of g must not contain these users. Insert makes one pass over the ids. Insert needs memory for the result,
-// and 12 bytes for each further user.
+// the same kind and key of ids. The argument numbers holds the numbers of the further users in their own generation, in
+// ascending order; the dictionary of g must not contain these users. Insert makes one pass over the ids. Insert needs
+// memory for the result, and 12 bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -65,7 +65,7 @@ type entries struct {
 	images  []uint64
 }
 
-// next writes the first id of the entries and removes it.
+// next writes the first id of the entries, and removes the id from the entries.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -102,9 +102,9 @@ func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 // Bitmap converts a bitmap of the generation to the numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
-// BitmapBeyond works like Bitmap for a bitmap from RenumberedBy, or for the union of such a bitmap with others. Numbers
-// that are not in the generation belong to further users. beyond holds these numbers for all further users, in
-// ascending order.
+// BitmapBeyond works like Bitmap for a bitmap from RenumberedBy, or for the union of a bitmap from RenumberedBy with
+// other bitmaps. Numbers that are not in the generation belong to further users. The argument beyond holds the numbers
+// of all further users that are not in the generation, in ascending order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil

@@ -115,7 +115,8 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 
 // ReadForComparison reads a generation and converts its bitmaps to the numbers of the dictionary numbering; nil keeps
 // the generation's own numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation known, which
-// may be nil. The BackFile may be larger than all other objects, so it is read, with ctx, only when an id is needed.
+// may be nil. The BackFile may be larger than all other objects, so the result reads the BackFile, with ctx, only when
+// an id is needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -129,8 +130,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest with the wanted sets only, without segments. The copy serves comparisons of these
-// sets, and is not the manifest of a published generation.
+// Only returns a copy of the manifest with the wanted sets only, without segments. The copy is for comparisons of the
+// wanted sets, and is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -175,8 +176,8 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf returns, for each manifest entry, the index of the first segment (for a segment) or set (for a set) with the
-// same bitmap. firstOf separates segments from sets, because fetch may skip the bitmaps of segments but always reads
+// firstOf returns, for each manifest entry, the index of the first segment (for a segment) or set (for a set) with an
+// equal bitmap. firstOf separates segments from sets, because fetch may skip the bitmaps of segments but always reads
 // the bitmaps of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))

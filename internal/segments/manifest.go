@@ -16,8 +16,8 @@ import (
 // FormatVersion is the format version of all documents of a location, including a manifest without sets.
 const FormatVersion = 1
 
-// SetsFormatVersion is the format version of a manifest with sets. Programs without support for sets reject such a
-// manifest and keep the generation in use.
+// SetsFormatVersion is the format version of a manifest with sets. Programs without support for sets reject a manifest
+// with sets, and keep the generation in use.
 const SetsFormatVersion = 2
 
 // RollbackReason begins the reason of a generation that a rollback created.
@@ -99,8 +99,8 @@ type Segment struct {
 // segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName is the name of the group of users in no segment, in responses and metrics. No segment may have this
-// name.
+// ReservedName is the name of the group of users in no segment, in responses and metrics. No segment may have the name
+// ReservedName.
 const ReservedName = "default"
 
 // CheckName returns an error if name is not a valid name of a segment.
@@ -123,11 +123,11 @@ const MaxSetName = 128
 // ZonePrefix begins the names of sets of time zones, for example tz/Asia/Singapore.
 const ZonePrefix = "tz/"
 
-// AllName stands for every user in expressions over segments and sets. No segment or set may have this name.
+// In expressions over segments and sets, AllName selects every user. No segment or set may have the name AllName.
 const AllName = "all"
 
-// dotted reports whether a path element of the name is "." or "..". Many clients and proxies rewrite paths with such
-// elements.
+// dotted reports whether a path element of the name is "." or "..". Many clients and proxies rewrite paths with the
+// elements "." and "..".
 func dotted(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." {
@@ -215,7 +215,7 @@ func (m *Manifest) Encode() []byte {
 }
 
 // parseManifest decodes the manifest of a generation and checks everything except the bitmaps. parseManifest accepts
-// only the exact bytes that Encode writes for a manifest with this name.
+// only the exact bytes that Encode writes for a manifest with the given name.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
 	if err := decodeDocument(raw, &m, newestFormatVersion); err != nil {

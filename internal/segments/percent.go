@@ -16,8 +16,8 @@ func RoundPercent(percent float64, digits int) float64 {
 	return math.Floor(percent*unit+0.5+binary) / unit
 }
 
-// PercentText formats a percentage for people with at most one decimal place. A percentage near 0 gets enough decimal
-// places to distinguish it from 0.
+// PercentText formats a percentage for people with at most one decimal place. PercentText gives a percentage near 0
+// enough decimal places to distinguish the percentage from 0.
 func PercentText(percent float64) string {
 	digits := 1
 	for percent > 0 && RoundPercent(percent, digits) == 0 && digits < mostDigits {

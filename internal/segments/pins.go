@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// leastGrace is the minimum time for which a Refresher keeps an earlier generation without pins. During this time,
-// other instances may still return the name of the earlier generation to callers, because they swap slightly later.
+// leastGrace is the minimum time for which a Refresher keeps an earlier generation without pins. Other instances may
+// still return the name of the earlier generation to callers for a short time, because these instances swap slightly
+// later.
 const leastGrace = time.Minute
 
 // earlyLook is the minimum time between two early checks of the source. A request for an unknown, newer generation
@@ -45,8 +46,8 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError reports that a requested generation is newer than every generation that this instance has used. Another
-// instance has already loaded the requested generation.
+// NotYetError reports that a requested generation is newer than every generation that this service instance has used.
+// Another instance has already loaded the requested generation.
 type NotYetError struct {
 	Generation string
 	InUse      string
@@ -59,10 +60,10 @@ func (e *NotYetError) Error() string {
 		e.Interval, e.InUse)
 }
 
-// Pin returns the named generation if it is in use or still kept. Pin keeps this generation for RefresherConfig.Keep
-// from now on, even if another generation replaces it. An empty name returns the generation in use without pinning it.
-// The error is a GoneError or a NotYetError; after a NotYetError, Run soon checks the source. Pin may be called at any
-// time from any goroutine.
+// Pin returns the named generation if the Refresher uses or still keeps this generation. From now on, Pin keeps the
+// named generation for RefresherConfig.Keep, even if another generation replaces it. An empty name returns the
+// generation in use without pinning it. The error is a GoneError or a NotYetError; after a NotYetError, Run soon checks
+// the source. Pin may be called at any time from any goroutine.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -150,7 +151,8 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// get renews the pin of a kept generation and returns the generation, or nil if it is not kept in memory.
+// get renews the pin of a kept generation and returns the generation. If the generation is not in memory, get returns
+// nil.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +194,8 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes returns the memory of the kept generations, without the memory that they share with the generation in use.
+// sizeBytes returns the memory of the kept generations, without the memory that kept generations share with the
+// generation in use.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)

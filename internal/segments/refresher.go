@@ -307,9 +307,9 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation unless it is in use or rejected. fetch reads only bitmaps and files that are not in
-// memory, from the cache if possible. Reading from the cache may take a quarter of the time-out, so that a hanging
-// cache does not block the source.
+// fetch reads the live generation unless this generation is in use or rejected. fetch reads only bitmaps and files that
+// are not in memory, from the cache if possible. Reading from the cache may take a quarter of the time-out, so that a
+// hanging cache does not block the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)

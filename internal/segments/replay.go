@@ -18,7 +18,7 @@ const (
 
 // replay returns the earlier generations that a continuously running service would have used, in the given order,
 // newest first. The result leaves out generations that lost too many users themselves, because a later generation must
-// not be compared with them.
+// not be compared with these generations.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -64,7 +64,7 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	return true
 }
 
-// orReadBy returns a function that returns a bitmap of g if it is in memory, and otherwise calls read.
+// orReadBy returns a function that returns a bitmap of g if the bitmap is in memory, and otherwise calls read.
 func (g *Generation) orReadBy(read readFunc) readFunc {
 	return func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b := g.bitmapWith(s.SHA256); b != nil {
@@ -89,8 +89,8 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 
 // stepTo returns the guards that the replay must compare between two consecutive generations. These guards belong to
 // sets that differ and that the publisher's own guard does not cover. stepTo includes time zones only if their user
-// counts show a loss. If as many users gain a time zone as lose it, only reading all zones would show the loss, which
-// is too expensive for each step.
+// counts show a loss. If as many users gain a time zone as lose a time zone, the user counts show no loss. Reading all
+// zones would show the loss, but is too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -104,7 +104,7 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 }
 
 // vouched reports whether the publisher ensured that at most the allowed users left a set between two consecutive
-// generations. For this, the set must be an only-growing set, and the publish must not have been forced.
+// generations. A publisher ensures this only if the set only grows and the publish was not forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose

@@ -120,8 +120,8 @@ func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(
 // SizeBytes returns the memory that the generation takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns the memory of those bitmaps, maps and files of the generation that are not in counted, and adds them
-// to counted.
+// beyond returns the memory of those bitmaps, maps and files of the generation that are not in counted, and adds these
+// bitmaps, maps and files to counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {

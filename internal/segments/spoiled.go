@@ -22,7 +22,7 @@ type spoiled struct {
 	until time.Time
 }
 
-// wait returns an error while it is too early to retry the generation of the current.json with this tag.
+// wait returns an error while it is too early to retry the generation that current.json with the given tag names.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil

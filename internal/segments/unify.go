@@ -10,8 +10,8 @@ import (
 )
 
 // Unify converts two generations with the same kind and key of ids to the numbers of one dictionary, which has all ids
-// of both. The manifests of the results are unchanged and describe the stored bitmaps. Unify returns generations
-// unchanged if they already have the same numbers, as with dense ids.
+// of both generations. The manifests of the results are unchanged and describe the stored bitmaps. If the two
+// generations already have the same numbers, as with dense ids, Unify returns them unchanged.
 func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	if a.Manifest.SameNumbers(b.Manifest) {
 		return a, b, nil
@@ -26,8 +26,8 @@ func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	return ua, ub, err
 }
 
-// renumberedAs works like RenumberedBy, for a dictionary that contains all ids of the generation. The result has this
-// dictionary.
+// renumberedAs works like RenumberedBy, for a dictionary that contains all ids of the generation. The result has the
+// given dictionary.
 func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error) {
 	r, err := NewRenumbering(g.Dictionary, d)
 	if err != nil {

@@ -56,7 +56,8 @@ func (m *Manifest) zones() (list []*Set) {
 }
 
 // Zoneless counts the users of any segment or set who are in no set of a time zone. Rules that use a user's time zone
-// apply the default zone to these users. The first call counts on half of the cores, and the snapshot keeps the result.
+// apply the default zone to users without a time zone. The first call counts on half of the cores, and the snapshot
+// keeps the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()

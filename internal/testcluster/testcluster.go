@@ -156,8 +156,8 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// stop stops the servers at the end of a test and ignores errors. If servers remain, the script stops them when the
-// test process ends.
+// stop stops the servers at the end of a test and ignores errors. If servers remain, the script stops these servers
+// when the test process ends.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)
 	_ = os.RemoveAll(filepath.Dir(c.dir))

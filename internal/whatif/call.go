@@ -155,8 +155,8 @@ func (c *call) anyDiverged() (found bool) {
 }
 
 // blocks calls the function each for the key of every block with users of the call, in ascending order. During a call
-// of each, c.cursors holds, for each group, the position of the block with this key, or of the next block. At the end,
-// blocks flushes the users who need a check.
+// of each, c.cursors holds, for each group, the position of the block with the key of the call, or of the next block.
+// At the end, blocks flushes the users who need a check.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {

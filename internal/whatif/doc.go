@@ -21,12 +21,12 @@
 // replay under the limits in force therefore changes no user.
 //
 // The rules for a send are the same if both policies suppress the same sets, hold out the same share of users, and have
-// the same quiet hours on the channel. In addition, both policies must have the same limits for the segment (likeness).
-// The replay also judges the users of a message if the retention of only one of the two policies still keeps the
-// message in the log.
+// the same quiet hours on the channel. For equal rules, both policies must also have the same limits for the segment
+// (likeness). The replay also judges the users of a message if the retention of only one of the two policies still
+// keeps the message in the log.
 //
-// If the replay uses another generation than the record, it judges every user. In this case, the replay counts segments
-// by the replacing generation for both policies, so that both counts of a row concern the same users.
+// If the replay uses another generation than the record, the replay judges every user. Under both policies, the replay
+// then counts segments by the replacing generation, so that both counts of a row concern the same users.
 //
 // # Memory and speed
 //
@@ -38,12 +38,12 @@
 // sends that no limit counts any more. The replay checks 4,096 users at a time, so that the data of these users stays
 // in the cache of a core.
 //
-// If ids are not dense, the replay numbers the users in the order in which it meets them (package numbering). The
-// numbering takes about 20 bytes more for each user. For lookups in segments, sets and shares, the replay uses the
-// images of the users.
+// If ids are not dense, the replay numbers the users in the order in which they first occur in the records (package
+// numbering). The numbering takes about 20 bytes more for each user. For lookups in segments, sets and shares, the
+// replay uses the images of the users.
 //
 // # Report
 //
 // The report shows the result of a replay as tables of text, or as one HTML page with pictures. The numbers of each
-// picture are in a table beside it. The page needs no other files and no script.
+// picture are in a table beside the picture. The page needs no other files and no script.
 package whatif

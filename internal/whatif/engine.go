@@ -43,7 +43,7 @@ func (e *BoundError) Error() string {
 }
 
 // Run replays the records, which must be in the order of time, and returns the result under the other policy. Run works
-// in the caller's goroutine. Run keeps no records, but it keeps some of their bitmaps.
+// in the caller's goroutine. Run keeps no records, but keeps some bitmaps of the records.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {

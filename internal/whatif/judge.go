@@ -9,7 +9,7 @@ import (
 )
 
 // logs is a store that lets a capping.Capper read the histories. logs only judges; the replay adds sends to the
-// histories when it settles the call.
+// histories when the replay settles the call.
 type logs struct {
 	*histories
 	widen time.Duration
@@ -89,10 +89,10 @@ func (l *logs) Release(context.Context, capping.Token, capping.Channel, []cappin
 // Erase returns errNotAsked, because a replay never erases users.
 func (l *logs) Erase(context.Context, capping.UserID) error { return errNotAsked }
 
-// Log returns errNotAsked, because a replay never reads logs in this way.
+// Log returns errNotAsked, because a replay never calls Log.
 func (l *logs) Log(context.Context, capping.UserID) (capping.Log, error) { return nil, errNotAsked }
 
-// Messages returns errNotAsked, because a replay never reads messages in this way.
+// Messages returns errNotAsked, because a replay never calls Messages.
 func (l *logs) Messages(context.Context, []capping.Token) (map[capping.Token]capping.Message, error) {
 	return nil, errNotAsked
 }

@@ -12,8 +12,8 @@ import (
 // page holds the sends to the users of one block of ids, and how these sends change under the other policy.
 //
 // Each user with a history has a block of words. A block has a header and then the numbers of the recorded calls that
-// sent a message to the user, oldest first. The history under the other policy follows only if it differs (diverged).
-// Blocks have 4, 8, 16 … words. A slot holds the location and the length of the block of a user.
+// sent a message to the user, oldest first. The history under the other policy follows only if the two histories differ
+// (diverged). Blocks have 4, 8, 16 … words. A slot holds the location and the length of the block of a user.
 type page struct {
 	// A slot is the place of a user's block × 32 plus the binary logarithm of its words; 0 means no history. A page
 	// with few users has its slots in groups, a page with many users in flat.

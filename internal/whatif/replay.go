@@ -14,8 +14,9 @@ import (
 )
 
 // Replay replays the records of an archive and returns the result under the other policy. Replay begins before
-// cfg.Since, by the longest time that any limit looks back. A nil cfg.Policies stands for the policies of the archive.
-// Replay skips unreadable files; faults holds their errors, and the notes of the result name them.
+// cfg.Since, by the longest time that any limit looks back. If cfg.Policies is nil, Replay uses the policies of the
+// archive. Replay skips unreadable files; the result faults holds the errors of unreadable files, and the notes of the
+// result name these files.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {
 	if cfg.Policies == nil {
 		cfg.Policies = func(version string) (*capping.Policy, error) { return from.Policy(ctx, version) }

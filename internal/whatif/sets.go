@@ -11,10 +11,11 @@ import (
 // recordedSets is the generation of a call, but its suppressed sets have the members that the record shows. The record
 // reflects the changes of sets by API calls, and the generation does not.
 //
-// A user whom the service denied because of a set was in this set, and in no set that the policy names before it. A
-// user with another outcome was in none of the sets that the policy suppressed for the send. The generation decides
-// about all other users and sets. If another generation replaces the generation of the call, recordedSets uses the sets
-// of the replacing generation unchanged. The record then shows only the sets that this generation lacks.
+// A user whom the service denied because of a suppressed set was in this set, and in no set that the policy names
+// before this set. A user with another outcome was in none of the sets that the policy suppressed for the send. The
+// generation decides about all other users and sets. If another generation replaces the generation of the call,
+// recordedSets uses the sets of the replacing generation unchanged. In this case, the record shows only the members of
+// sets that the replacing generation lacks.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged

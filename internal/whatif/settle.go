@@ -38,8 +38,8 @@ func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
-// countSegment counts the outcome of a user by segment. If the recorded segment counts are used, countSegment only
-// corrects them, because they do not distinguish replays from sends.
+// countSegment counts the outcome of a user by segment. If the replay uses the recorded segment counts, countSegment
+// only corrects these counts, because they do not distinguish replays from sends.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
 	replay := outcome == audit.Replayed && !sent

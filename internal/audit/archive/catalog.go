@@ -46,8 +46,8 @@ type listing struct {
 	faults  []error // *FileError, of entries that are damaged
 }
 
-// list finds the files that may hold records for a query. A file may be rolled during the listing. list lists open
-// files before the index, so that such a file appears in at least one of the two lists.
+// list finds the files that may hold records for a query. list lists open files before the index. A file that is rolled
+// during the listing therefore appears in at least one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
-// entry returns an index entry, from memory if the archive has read it before. An index entry changes only when a
-// compaction rewrites its file; a caller that does not find the file reads the entry again.
+// entry returns an index entry. If the archive has read the index entry before, entry returns it from memory. An index
+// entry changes only when a compaction rewrites its file; a caller that does not find the file reads the entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]

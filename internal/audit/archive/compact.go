@@ -117,7 +117,7 @@ func (r *run) drop(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-// rewrite replaces a file that contains erased users by a file without them.
+// rewrite replaces a file that contains erased users by a file without these users.
 func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	r.report.After += e.Bytes
 	if latest := r.erased.Latest(); latest <= e.From {
@@ -200,8 +200,8 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 }
 
 // leftovers removes files that no index entry names. A file without an index entry remains when a compaction stops
-// between two steps. If no index entry has the number of such a file and its records are not too old, leftovers keeps
-// the file, because it may be new.
+// between two steps. leftovers keeps a file if no index entry has the number of the file and its records are not too
+// old, because such a file may be new.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

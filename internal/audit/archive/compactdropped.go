@@ -97,8 +97,8 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 	return nil
 }
 
-// noteKept is how long a note remains after the latest file of its instance was removed. If the instance writes again
-// after this time, its first files appear to be lost.
+// noteKept is how long a note remains after the latest file of its instance was removed. If an instance writes again
+// after its note was removed, the first files of the instance appear to be lost.
 const noteKept = 366 * 24 * time.Hour
 
 // end removes the notes of instances whose files were all removed, and which have written nothing for the time

@@ -14,7 +14,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Erased is the set of erased users. Readers must hide the records of these users from before their erasure.
+// Erased is the set of erased users. Readers must hide all records of an erased user from before the user's erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // the last time
 	all *bitmap.Bitmap                     // the users with dense ids; nil: none
@@ -109,7 +109,7 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes users from the groups of a record if they were erased after the record. Apply returns the number of
+// Apply removes from the groups of a record all users who were erased after the record. Apply returns the number of
 // removed users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if len(e.at) == 0 {

@@ -81,7 +81,7 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 }
 
 // maxOpenBytes is the maximum number of bytes that the archive reads of an open file. A writer rolls its file long
-// before this size.
+// before the file has maxOpenBytes.
 const maxOpenBytes = 4 << 30
 
 // readOpen reads an open file up to its last whole frame. readOpen returns nil if the file was rolled meanwhile.

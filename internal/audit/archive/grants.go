@@ -30,8 +30,8 @@ func (g *Grants) Lists() [2][]capping.UserID {
 }
 
 // Grants returns the users who hold sends of the message, by channel. Sends without a channel come first. Channel 0
-// selects all channels. The result omits channels without such users. If Grants returns an error, some users may be
-// missing.
+// selects all channels. The result omits channels on which no user holds or may hold a send. If Grants returns an
+// error, some users may be missing.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -77,7 +77,7 @@ func (a *Archive) newHeld() *held {
 }
 
 // grants returns the users who hold a send and the users for whom the audit does not show whether they hold a send. The
-// result some is false if both sets are empty.
+// result some is false if no user holds or may hold a send.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

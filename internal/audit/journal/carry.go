@@ -161,15 +161,17 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// leave unlocks the spool directories of other instances, so that the next start can take them over.
+// leave unlocks the spool directories of other instances, so that the next start of an instance can take these
+// directories over.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
 	}
 }
 
-// deliverRoom uploads the files of a room (spool directory): policies first, then the records that refer to them. If an
-// instance still writes to the room, the function own returns the names of the complete files.
+// deliverRoom uploads the files of a room (spool directory). deliverRoom uploads the policies before the records that
+// refer to the policies. If an instance still writes to the room, the function own returns the names of the complete
+// files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err

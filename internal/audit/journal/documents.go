@@ -11,8 +11,8 @@ import (
 	"capper/internal/objects"
 )
 
-// placeTimeout limits the time for storing a document at the audit location. After this time, the journal first stores
-// the document on the local disk.
+// placeTimeout limits the time for storing a document at the audit location. After placeTimeout, the journal first
+// stores the document on the local disk.
 const placeTimeout = 2 * time.Second
 
 // SetPolicy stores the policy of a configuration version at the audit location. text is the result of

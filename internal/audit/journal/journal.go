@@ -89,8 +89,8 @@ type Journal struct {
 }
 
 // Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location; Status reports
-// the errors of both. If the location holds records with other ids, Open returns an error that wraps an
-// *audit.OtherIDsError.
+// the errors of the disk and of the location. If the location holds records with other ids, Open returns an error that
+// wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -213,7 +213,7 @@ func (j *Journal) Flush(ctx context.Context) error {
 }
 
 // Close writes the remaining records, ends the audit file, and uploads the file until ctx ends. If a file remains, the
-// next start uploads it.
+// next start of a service instance uploads the file.
 func (j *Journal) Close(ctx context.Context) error {
 	if j == nil {
 		return nil

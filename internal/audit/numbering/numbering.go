@@ -12,9 +12,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Numbers assigns numbers from 0 to the users of an audit, in the order in which it meets the users. Callers index data
-// about users by these numbers, because images are spread over 64 bits. A nil *Numbers stands for dense ids, whose
-// numbers are the ids. A Numbers is not safe for concurrent use.
+// Numbers assigns numbers from 0 to the users of an audit, in the order in which the users first occur. Callers index
+// data about users by the numbers of users, because images are spread over 64 bits. A nil *Numbers stands for dense
+// ids, whose numbers are the ids. A Numbers is not safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free

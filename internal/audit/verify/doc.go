@@ -4,17 +4,17 @@
 // # Files
 //
 // Every object of the location must belong to an audit, and every file and document must be complete. Verify computes
-// the index entry of each file from the file's bytes and compares it with the stored entry. The files of an instance
-// must follow each other by number and sequence. A missing file is a finding. A loss that the instance itself recorded
-// is also a finding.
+// the index entry of each file from the file's bytes, and compares the computed entry with the stored entry. The files
+// of an instance must follow each other by number and sequence. A missing file is a finding. A loss that the instance
+// itself recorded is also a finding.
 //
 // # Sends
 //
 // A simple model replays the sends of each user, which are the allowed sends except released ones. A finding is a send
-// that a limit of its policy certainly forbade. The model counts a send as forbidden only if the limit forbade it at
-// every possible time within the spans of the calls. If calls happened at the same time, the limit must forbid the send
-// for either order of the calls. The limit must also forbid the send for all clock differences between instances that
-// Record.Widening allows.
+// that a limit of its policy certainly forbade. The model counts a send as forbidden only if the limit forbade the send
+// at every possible time within the spans of the calls. If calls happened at the same time, the limit must forbid the
+// send for either order of the calls. The limit must also forbid the send for all clock differences between instances
+// that Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -28,10 +28,10 @@
 //
 // If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send if
 // the send was not released, and its user was not erased later. In addition, the send must be younger than each window
-// that was in force since the send. Newer sends must not have displaced the send from a full log. If the store lacks
-// such a send, verify waits for Store.Settle and reads the audit again. The send is missing if the audit still says
-// that the store must hold it (store.go). A killed instance may lose the record of a release; doubt.go excludes the
-// sends that such a release may explain.
+// that was in force since the send. Newer sends must not have displaced the send from a full log. If the store lacks a
+// send that it must hold, verify waits for Store.Settle and reads the audit again. The send is missing if, after the
+// second reading, the audit still says that the store must hold the send (store.go). A killed instance may lose the
+// record of a release; doubt.go excludes the sends that such a release may explain.
 //
 // # Cost
 //

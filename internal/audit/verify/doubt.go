@@ -22,10 +22,10 @@ const mostMessages = 1000
 
 // settle removes sends that a lost release may explain from the list of missing sends.
 //
-// The store counts the released sends of each message. If the store counted at least as many further releases as sends
-// are missing, the releases explain all of these sends. If the store has no count for the message, a gap in the audit
-// after the send explains the missing send. If more sends are missing than crashed instances can have lost, lost
-// releases do not explain the missing sends.
+// The store counts the released sends of each message. If the store counted at least as many releases beyond the audit
+// as sends are missing, these releases explain all missing sends. If the store has no count for the message, a gap in
+// the audit after the send explains the missing send. If more sends are missing than crashed instances can have lost,
+// lost releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {

@@ -46,9 +46,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. For this, over counts the sends that were
-// certainly in the log when the service decided the last send of this time. over compares the count with the limit's
-// Max.
+// over reports whether the limit certainly forbade the send with the index i. The limit certainly forbade a send if
+// more than Max sends, the send included, were certainly in the log after the last send of equal time.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -129,8 +128,8 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether the same limits apply to two sends whose order is unknown. Either send may be the later one,
-// so each send may have counted the other one.
+// sameTime reports whether the same limits apply to two sends whose order is unknown. Either send may be the later
+// send, so the limits may have counted each send for the other send.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
@@ -148,8 +147,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded the same message on the same channel. In this case, the log had lost the
-// first send, and the two sends count as one.
+// again reports whether a later call recorded the same message on the same channel. If again is true, the log had lost
+// the first send, and the two sends count as one send.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

@@ -281,8 +281,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load reads a generation and keeps it in memory. A pass meets generations in the order of time, so memory holds only a
-// few generations.
+// load reads a generation and keeps the generation in memory. A pass meets generations in the order of time, so memory
+// holds only a few generations.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)

@@ -57,7 +57,7 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	return 0, false
 }
 
-// send is a recorded send of a user, with the data that verify needs to judge it.
+// send is a recorded send of a user, with the data that verify needs to judge the send.
 type send struct {
 	*call
 	segment uint8

@@ -358,8 +358,8 @@ type sendKey struct {
 
 func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
 
-// confirm reads the audit again. A send remains missing only if the store must still hold it after all later releases
-// and erasures.
+// confirm reads the audit again. A send remains missing only if the store must still hold the send after all later
+// releases and erasures.
 func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	erased, err := w.archive.Erased(ctx)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // the env file.
 const EnvFile = "CAPPER_TEST_S3"
 
-// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* variables. If
-// EnvFile is not set, Main starts a server, and stops this server after the tests. TestMain calls Main:
+// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* variables. If the
+// variable EnvFile is not set, Main starts a server, and stops the started server after the tests. TestMain calls Main:
 //
 //	func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
 func Main(tests func() int) int {

@@ -32,7 +32,7 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// newest returns the time at which the newest file was written. The result is the zero time if this time is unknown for
+// newest returns the time at which the newest file was written. The result is the zero time if the time is unknown for
 // any file.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {

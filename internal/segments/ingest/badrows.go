@@ -10,7 +10,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// maxSamples is the maximum number of bad rows that a build keeps with their values; it counts all bad rows.
+// maxSamples is the maximum number of bad rows that a build keeps with their values. A build counts all bad rows.
 const maxSamples = 20
 
 // badRows counts bad rows and keeps the first bad rows of each file. badRows is safe for concurrent use.

@@ -26,8 +26,8 @@ type reference struct {
 }
 
 // Load parses a build file into a plan. The argument base holds the default settings of all inputs; the build file
-// overrides them. The plan into receives the result, and already holds the values of command-line flags. If the build
-// file is readable but faulty, the error contains a *yamltree.Faults with all faults.
+// overrides these defaults. The plan into receives the result, and already holds the values of command-line flags. If
+// the build file is readable but faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -197,8 +197,8 @@ func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamlt
 	}
 }
 
-// columnFields returns the fields of the build file that say how to read an input, and what it must contain. If such a
-// field is omitted, the reader detects the setting from the file.
+// columnFields returns the fields of the build file that say how to read an input, and what it must contain. If the
+// build file omits a field, the reader detects the setting from the input file.
 func (f *buildFile) columnFields(in *Input) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"format": formatField(

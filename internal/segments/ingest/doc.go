@@ -8,9 +8,9 @@
 //
 // One goroutine per open file reads the file and cuts the content into blocks of 1 MiB at the ends of rows. The number
 // of open files is the number of cores, or up to 32 for S3 objects. A pool of workers, one per core and shared by all
-// files, parses the blocks into ids. A worker passes the ids to a Writer of the set, which sorts the ids by shard so
-// that it accesses little memory at a time. For Parquet files, the workers read row groups instead of blocks. The id
-// space limits the memory: 514 MiB for a set with ids everywhere, plus a few MiB per worker.
+// files, parses the blocks into ids. A worker passes the ids to a Writer of the set, which sorts the ids by shard, so
+// that the Writer accesses little memory at a time. For Parquet files, the workers read row groups instead of blocks.
+// The id space limits the memory: 514 MiB for a set with ids everywhere, plus a few MiB per worker.
 //
 // # Ids and bad rows
 //
@@ -31,7 +31,7 @@
 // converts each list to a bitmap of numbers. The build needs 8 bytes for each id of each segment and set, and 6 bytes
 // for each id of the dictionary. If Config.Names is set, the build also needs 24 bytes for each UUID. For each text id,
 // the build needs 16 bytes and about the length of the text. The dictionary of an amend has only the ids of its files;
-// Result.WarningsOver compares these ids with the live ids.
+// Result.WarningsOver compares the ids of the files with the live ids.
 //
 // # The end of a file
 //

@@ -155,7 +155,7 @@ func release(images int) {
 	}
 }
 
-// partBits is the number of upper bits of an image by which the lists are split, so that all cores can merge them.
+// partBits is the number of upper bits of an image by which the lists are split, so that all cores can merge the lists.
 const partBits = 11
 
 // number returns the dictionary of all images in the lists, and the Back that converts numbers to ids, or nil.

@@ -46,8 +46,8 @@ func (r *Result) addShared(live *segments.Generation) {
 	}
 }
 
-// addRelated adds the odd texts of a Back that may be twins of ids in the files. The plain form of such a text is an id
-// of the files, or the plain form of an odd text of the files.
+// addRelated adds the odd texts of a Back that may be twins of ids in the files. An odd text may be a twin if its plain
+// form is an id of the files, or the plain form of an odd text of the files.
 func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
 	plainForms := map[uint64]bool{}
 	for _, one := range f.odd {

@@ -59,8 +59,8 @@ func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 }
 
 // Definition defines the users of a segment or set: all users in any input or any Union, who are also in every
-// Intersect and in no Minus. Union, Intersect and Minus name segments or sets, in any order. The definition uses the
-// users of these segments before overlaps are resolved.
+// Intersect and in no Minus. Union, Intersect and Minus name segments or sets, in any order. A definition uses the
+// users of named segments before overlaps are resolved.
 type Definition struct {
 	Name      string
 	Inputs    []Input

@@ -85,7 +85,8 @@ func (r *reader) Reports() []FileReport { return r.reports }
 func (r *reader) LeftOut() []string { return r.leftOut }
 
 // Check returns a *BadRowsError if there were more bad rows than the build tolerates, or if a file has only bad rows. A
-// reader continues after bad rows in order to report all of them, so call Check before using the result.
+// reader continues after bad rows in order to report all bad rows, so the caller must call Check before using the
+// result.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -182,7 +183,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault returns the original fault, and not the cancellations that follow from it.
+// firstFault returns the original fault, and not the cancellations that the fault caused.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

@@ -85,8 +85,8 @@ type members struct {
 	set  *bitmap.Set // nil while there is a list
 }
 
-// listedMembers is the maximum length of the list in members, at 4 bytes per row. A list of this length takes the
-// memory of an empty bitmap.Set.
+// listedMembers is the maximum length of the list in members, at 4 bytes per row. A list of listedMembers users takes
+// the memory of an empty bitmap.Set.
 const listedMembers = 1 << 19
 
 // sortedMembers is the number of users up to which sorting a list is faster than building a bitmap.Set.

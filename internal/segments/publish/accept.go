@@ -124,7 +124,8 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the acceptance approves that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the change without the users whom the acceptance covers. The guard must still judge this change.
+// rest returns the change without the users whom the acceptance covers. The guard must still judge the change without
+// these users.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -194,7 +195,8 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change returns the change of a segment or set, or nil if neither of the two compared generations has it.
+// change returns the change of a segment or set, or nil if neither of the two compared generations has the segment or
+// set.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -204,7 +206,8 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns the changes without the users whom acceptances cover. The guard must still judge these changes.
+// rest returns the changes without the users whom acceptances cover. The guard must still judge the changes without
+// these users.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {

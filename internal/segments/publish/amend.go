@@ -103,9 +103,9 @@ type Kept struct {
 }
 
 // KeepAmended returns the candidate of a build over the live state base. If a set of base has a later amend than the
-// input file of the build, the live set stays unchanged. If such a set only grows, it gets the users of the build and
-// of the live set. The result by is base with the numbers of the candidate. The numbers of the candidate differ from
-// the numbers of c if a set keeps users whose ids c does not contain.
+// input file of the build, the live set stays unchanged. If a set with a later amend only grows, it gets the users of
+// the build and of the live set. The result by is base with the numbers of the candidate. The numbers of the candidate
+// differ from the numbers of c if a set keeps users whose ids c does not contain.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -137,8 +137,8 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 // Exists reports whether there is a live generation that an amend can extend.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
-// AmendedSince reports whether only amends were published between the earlier state before and this state. A build that
-// lost a publishing race against amends may repeat its last steps over this state.
+// AmendedSince reports whether only amends were published between the earlier state before and the state s. A build
+// that lost a publishing race against amends may repeat its last steps over the newer state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
 		return false, nil

@@ -34,8 +34,8 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 }
 
 // joined returns s with the added users of another version of the set. The union has the earlier as_of of the two
-// versions, because only this time is true for both. If one version has all users, the union has the as_of of that
-// version.
+// versions, because only the earlier as_of is true for both versions. If one version has all users, the union has the
+// as_of of that version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -64,8 +64,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 // keepLaterAsOf gives each set with unchanged users the later of two times: its own as_of, and the as_of of the live
-// set, because equal users contain equal changes. A forced publish uses an as_of that the operator stated instead, so
-// that it can correct a live as_of that is too late.
+// set, because equal users contain equal changes. A forced publish uses an as_of that the operator stated instead,
+// because a forced publish may correct a live as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -88,7 +88,8 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 
 // otherAsOf reports whether the changed as_of of a set with unchanged users must be published. A later as_of lets
 // services delete old changes by API calls. An as_of must also be published if it belongs to a later amend, or if a
-// forced publish makes it earlier. The argument live has the sets of the candidate in the order of the candidate.
+// forced publish makes the as_of earlier. The argument live has the sets of the candidate in the order of the
+// candidate.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

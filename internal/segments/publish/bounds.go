@@ -9,7 +9,7 @@ import (
 )
 
 // usualWeek is the default limit for the changes of a week, as a multiple of the limit for one publish. Seven small
-// changes in a week pass this limit, but seven changes near the limit of one publish do not.
+// changes in a week pass the limit of a week, but seven changes near the limit of one publish do not.
 const usualWeek = 2.5
 
 // UsualMaxChange is the default of Bounds.MaxChange in per cent.
@@ -38,8 +38,8 @@ type Bounds struct {
 	Accept []acceptance
 }
 
-// UsualMaxLoss is the default percentage of users who may leave a set that only grows. Users leave for example because
-// they withdraw an objection or are erased.
+// UsualMaxLoss is the default percentage of users who may leave a set that only grows. Users leave a set that only
+// grows, for example, because they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
 // SegmentBounds holds the limits of one segment or set. A nil limit means that the general limit

@@ -295,7 +295,7 @@ func (c *Candidate) Resolve() {
 }
 
 // FurtherZones counts the users who are in several sets of time zones, where only the first set applies to a user. A
-// user in three such sets counts twice.
+// user in three sets of time zones counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {

@@ -295,7 +295,7 @@ func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 }
 
 // onlyGrew reports whether a candidate differs from the live generation only by users who joined sets that only grow. A
-// hold does not prevent publishing such a candidate.
+// hold does not prevent publishing a candidate that only grew.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||

@@ -13,8 +13,8 @@ const withinBounds = "within bounds"
 
 // chained returns the acceptances for a manifest m that follows live. The result has the acceptances of live that m
 // does not undo, links to the new acceptances, and the new acceptances. If a set lost users through a forced publish,
-// chained drops its earlier acceptances, because a reader must not follow these acceptances past that loss. Only sets
-// that only grow get links, because other sets may have lost users between two acceptances without approval.
+// chained drops its earlier acceptances, because a reader must not follow earlier acceptances past an unaccepted loss.
+// Only sets that only grow get links, because other sets may have lost users between two acceptances without approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)

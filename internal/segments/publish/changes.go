@@ -54,7 +54,7 @@ func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 }
 
 // judgeDrift judges the change of one segment or set since the generation of a week ago. If the segment or set appeared
-// or emptied within the week, an earlier publish already judged this change.
+// or emptied within the week, an earlier publish already judged the appearance or the emptying.
 func (b *Bounds) judgeDrift(generation string, c *Change) []string {
 	allowed := b.maxWeekChange(c.Name())
 	if c.State != changed || c.Percent <= allowed {

@@ -65,8 +65,8 @@ func (c *Change) Words() string {
 	return strings.Join(terms, " ")
 }
 
-// percentText formats a percentage with enough digits to distinguish it from 0. If more than two decimal places were
-// necessary, percentText returns the number of users instead.
+// percentText formats a percentage with enough digits to distinguish the percentage from 0. If more than two decimal
+// places were necessary, percentText returns the number of users instead.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {

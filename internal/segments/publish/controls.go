@@ -14,7 +14,7 @@ import (
 
 // maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry; withdraw drops the
 // oldest entries. The list has space for 15 withdrawals of generations with MaxSegments segments. If a generation has
-// MaxSets sets that all differ, the list keeps only the last of them.
+// MaxSets sets that all differ, the list keeps only the last of these sets.
 const maxWithdrawn = 4000
 
 // Hold stops all publishing until an operator releases it; rollbacks remain possible.

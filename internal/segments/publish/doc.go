@@ -5,15 +5,17 @@
 // # Publishing
 //
 // A publish writes the bitmaps first, then the manifest, then current.json. A crash at any point leaves the live
-// generation intact, and the next run succeeds. If two publishers start from the same live generation, one wins; the
-// other gets objects.ErrLostRace and has changed nothing. A publish does not write content that is already live.
+// generation intact, and the next run succeeds. If two publishers start from the same live generation, one publisher
+// succeeds; the other publisher gets objects.ErrLostRace and has changed nothing. A publish does not write content that
+// is already live.
 //
 // A publish succeeds only if the store has all objects. The publisher checks each stored object before and after the
 // swap, and reads current.json back. The publisher also reads back each hold and each lease that it wrote. A publish
-// therefore fails if the store confirmed such a document and then lost it.
+// therefore fails if the store confirmed one of these documents and then lost the document.
 //
-// A Session represents one publish. A Session checks controls.json before it reads the inputs, after it has read the
-// live generation, and before each swap. The Session downloads controls.json only if the tag of the object has changed.
+// A Session represents one publish. A Session checks controls.json before the inputs are read, after the live
+// generation is read, and before each swap. The Session downloads controls.json only if the tag of the object has
+// changed.
 //
 // # Guard
 //
@@ -25,19 +27,20 @@
 // expectations, and withdrawn content. The caller decides whether to override a refusal.
 //
 // An acceptance approves one change of one segment or set. The change in the acceptance must equal the real change
-// after rounding; the guard still judges every other change. An acceptance is valid for one publish, and the manifest
-// records it. Later manifests repeat recent acceptances, so that a service that was down finds each acceptance.
+// after rounding; the guard still judges every other change. An acceptance is valid for only one publish, and the
+// manifest of the publish records the acceptance. Later manifests repeat recent acceptances, so that a service that was
+// down finds each acceptance.
 //
 // The guard judges sets like segments. A set that only grows may lose at most its MaxLoss per publish, and usualWeek
-// times MaxLoss per week. The guard limits the users who join such a set as a share of all users. A set of a time zone
-// never vanishes or empties without approval, and most of its users must not fall to no zone. The manifest stores
-// whether a set only grows; a build that does not mention this setting inherits it.
+// times MaxLoss per week. The guard limits the users who join a set that only grows as a share of all users. A set of a
+// time zone never vanishes or empties without approval, and most of its users must not fall to no zone. The manifest
+// stores whether a set only grows; a build that does not mention this setting inherits it.
 //
 // # Sets that only grow
 //
-// Only an acceptance removes users from a set that only grows. A rollback keeps the live content of such a set
-// (PlanRollback), and adds earlier users who left without an acceptance. A hold does not stop a candidate that only
-// adds users to such sets. SetsThatGrew extracts these sets from a refused candidate.
+// Only an acceptance removes users from a set that only grows. A rollback keeps the live content of a set that only
+// grows (PlanRollback), and adds earlier users who left without an acceptance. A hold does not stop a candidate that
+// only adds users to sets that only grow. SetsThatGrew extracts the sets that only grow from a refused candidate.
 //
 // # Amends
 //
@@ -50,14 +53,15 @@
 // stored objects without storing them again (Publisher).
 //
 // A Collector (gc) never removes a bitmap that an amend takes over. The bitmap is live before the swap, and the swap
-// fails if another generation became live. The publisher lists the location to check that each of these bitmaps exists.
+// fails if another generation became live. The publisher lists the location to check that each bitmap that an amend
+// takes over exists.
 //
 // If ids are not dense, Candidate.Over gives an amend the numbers of the live generation. If the live dictionary has
 // all ids of the amend, the amend takes over the dictionary and the Back. If the live dictionary lacks ids of the
 // amend, Over inserts the new ids (segments.Insertion). The amend then stores the dictionary, the Back and every bitmap
 // with the new numbers. The guard still compares only the amended sets. A build that keeps amended users whose ids are
-// in no file inserts these ids in the same way. AmendedSince reads both generations if their numbers differ, because
-// its result depends on their users.
+// in no file inserts the ids of these users in the way of an amend. AmendedSince reads both generations if their
+// numbers differ, because its result depends on their users.
 //
 // # Withdrawing
 //
@@ -70,8 +74,8 @@
 // # Ids that are not dense
 //
 // ReadIDs returns the kind and the key of a location's ids before a build reads its inputs. The first publish creates
-// ids.json, unless another process has created it. Every later publish checks that ids.json has not changed since the
-// start of the build. The guard reads earlier generations with the numbers of the candidate's dictionary
+// ids.json, unless another process has created the object. Every later publish checks that ids.json has not changed
+// since the start of the build. The guard reads earlier generations with the numbers of the candidate's dictionary
 // (Session.Numbering). A rollback that keeps live sets, and a publish of the sets that grew, unite the dictionaries of
 // both generations.
 //
@@ -85,11 +89,11 @@
 // replaces current.json if its tag is still the tag from step (1). If only a fence changed the tag, the publisher
 // starts again at step (1).
 //
-// If the fence comes after the swap, the Collector sees the new generation and keeps it. If the fence comes before step
-// (1), the publisher sees the lease in step (2), so all removals end before step (3). A fence between steps (1) and (4)
-// makes the swap fail. The proof needs no synchronised clocks: a lease expires if it has not changed for its duration,
-// by the clock of the process that waits. The holder of the lease uses only the first half of the duration after a
-// renewal; the second half is reserved for requests in flight.
+// If the fence comes after the swap, the Collector finds the new generation and keeps its objects. If the fence comes
+// before step (1), the publisher sees the lease in step (2), so all removals end before step (3). A fence between steps
+// (1) and (4) makes the swap fail. The proof needs no synchronised clocks: a lease expires if it has not changed for
+// its duration, by the clock of the process that waits. The holder of the lease uses only the first half of the
+// duration after a renewal; the second half is reserved for requests in flight.
 //
 // # History
 //

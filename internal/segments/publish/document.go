@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// fence rewrites current.json with the same content but different bytes, and returns the new ETag. A process that has
-// read the old bytes must then read current.json again before it can replace the object. The error is ErrNothingLive if
-// current.json does not exist.
+// fence rewrites current.json with unchanged content but different bytes, and returns the new ETag. A process that read
+// current.json before the fence must read it again before the process can replace the object. The error is
+// ErrNothingLive if current.json does not exist.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -30,8 +30,8 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 const lookTimeout = 10 * time.Second
 
 // swap replaces a document and then reads it back; the bytes of each writer are unique. If a response was lost, the
-// retried request fails because the first request succeeded, and the read detects this. The read also detects a store
-// that confirmed the write but kept the old document.
+// retried request fails because the first request succeeded, and swap finds its own bytes when it reads the document
+// back. The read also detects a store that confirmed the write but kept the old document.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {

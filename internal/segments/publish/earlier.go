@@ -21,11 +21,12 @@ type earlier struct {
 	Skipped []string
 }
 
-// findEarlier returns the generation that was live a week before now, if it still exists. The result is the newest
-// generation that is at least a week old, or the oldest generation if all are younger than a week. Only generations
-// before the live one count, except generations that were rolled back. A person has checked a forced generation, so
-// findEarlier chooses no generation before a forced generation. If a generation cannot be read, findEarlier chooses the
-// next younger generation. If base has only some sets of its generation, the result also has only these sets.
+// findEarlier returns the generation that was live a week before now, if this generation still exists. The result is
+// the newest generation that is at least a week old, or the oldest generation if all are younger than a week. Only
+// generations before the live one count, except generations that were rolled back. A person has checked a forced
+// generation, so findEarlier chooses no generation before a forced generation. If a generation cannot be read,
+// findEarlier chooses the next younger generation. If base has only some sets of its generation, the result also has
+// only these sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {

@@ -24,7 +24,7 @@ type Proposal struct {
 	BadRows int64
 }
 
-// Findings holds the changes of a proposal, and the reasons why it must not go live.
+// Findings holds the changes of a proposal, and the reasons why the proposal must not go live.
 type Findings struct {
 	// ComparedWith is the newest generation, if generations exist but none is live.
 	ComparedWith string

@@ -171,7 +171,8 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 }
 
 // SameNumbers converts an earlier generation and the live generation to the numbers of one dictionary, so that a
-// rollback can combine sets of both. The error is a *segments.IDsError if their ids have different kinds or keys.
+// rollback can combine sets of both generations. The error is a *segments.IDsError if their ids have different kinds or
+// keys.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil
@@ -187,7 +188,7 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 }
 
 // Numbered converts base, and the result of SetsThatGrew over base, to the numbers of one dictionary, which has the
-// users of both. The argument c is the candidate on which SetsThatGrew was called.
+// users of both results. The argument c is the candidate on which SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil

@@ -62,10 +62,10 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease gives one Collector at a time the right to remove objects. The holder renews the lease while using it, and uses
-// it for at most half of its duration after a renewal. Other processes take the lease if the holder has not renewed it
-// for its full duration, measured by their own clocks. The second half of the duration is reserved for requests in
-// flight.
+// lease gives one Collector at a time the right to remove objects. The holder renews the lease while it removes
+// objects. After a renewal, the holder uses the lease for at most half of the lease's duration. Other processes take
+// the lease if the holder has not renewed it for its full duration, measured by their own clocks. The second half of
+// the duration is reserved for requests in flight.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument

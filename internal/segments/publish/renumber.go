@@ -149,8 +149,8 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 }
 
 // amendsBetween reports whether only amends lead from one generation to a later generation. Amends with new ids give
-// all users other numbers; in this case, amendsBetween compares the users of both generations. amendsBetween does not
-// read bitmaps that the generations in known have in memory.
+// all users other numbers. After such an amend, amendsBetween compares the users of both generations. amendsBetween
+// does not read bitmaps that the generations in known have in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {

@@ -47,8 +47,8 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 }
 
 // Hold checks for a hold before a build reads its inputs. While publishing is on hold, one of the two results is a
-// HoldError. If the live generation has a set that only grows, the HoldError is the result held, because such sets may
-// still be published. In all other cases, the HoldError is the result err.
+// HoldError. If the live generation has a set that only grows, the HoldError is the result held, because sets that only
+// grow may still be published. In all other cases, the HoldError is the result err.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -62,7 +62,7 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads the live generation. A publish over the result uses this session to read controls.json. ReadLive does
+// ReadLive reads the live generation. A publish over the result reads controls.json through this session. ReadLive does
 // not read bitmaps again that an earlier call has read.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	return s.readLive(ctx, at, nil)

@@ -152,8 +152,8 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 }
 
 // judgeGrowth judges how many users join a set that only grows, as a share of all users. A share of the set's users
-// would be wrong: five users who join a list of four are no reason for a refusal. If the set has its own limit, this
-// limit is a share of the set's users.
+// would be wrong: five users who join a list of four are no reason for a refusal. If the set has its own limit for
+// joining users, the limit is a share of the set's users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {

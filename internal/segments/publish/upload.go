@@ -39,7 +39,7 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 	return u
 }
 
-// storePasses is how often a publisher stores an object again if the store confirmed it but does not have it.
+// storePasses is how often a publisher stores an object again if the store confirmed the object but does not have it.
 const storePasses = 3
 
 // put stores the bitmaps, then the manifest, and checks that each object exists, because a store may confirm an object
@@ -61,8 +61,8 @@ func (u *upload) put(ctx context.Context) error {
 }
 
 // pass stores the bitmaps in parallel, then the manifest. A non-nil list limits the pass to the given object keys. pass
-// returns the keys that did not exist. pass stores objects from an interrupted run again, which completes them and
-// makes them too young for gc.
+// returns the keys that did not exist. pass stores objects from an interrupted run again, which completes the objects
+// and makes them too young for gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -113,8 +113,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putIDs stores the dictionary and the BackFile of ids that are not dense, unless the candidate takes them over by
-// reference. putIDs returns the keys that did not exist.
+// putIDs stores the dictionary and the BackFile of ids that are not dense, unless the candidate takes over both files
+// by reference. putIDs returns the keys that did not exist.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil

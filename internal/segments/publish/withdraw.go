@@ -28,8 +28,9 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	return err
 }
 
-// ReleaseHold removes the hold and returns it, or returns nil if publishing was not on hold. The error is
-// ErrNothingLive if publishing was not on hold and nothing is published, because the location is then probably wrong.
+// ReleaseHold removes the hold and returns the removed hold. If publishing was not on hold, ReleaseHold returns nil.
+// The error is ErrNothingLive if publishing was not on hold and nothing is published, because the location is then
+// probably wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })

@@ -9,7 +9,7 @@ import (
 
 // userName matches usual names of a column with user ids, in any spelling: user_id, customer-id, MEMBERID, uid,
 // subscriber. The expression idName also matches the names of columns with other ids, such as order_id and sessionId.
-// Words with a similar ending, such as paid, match neither.
+// Words with a similar ending, such as paid, match neither userName nor idName.
 var (
 	userName = regexp.MustCompile(
 		`^(?i:[ _.-]*(u?[ _.-]*id|(user|member|customer|account|client|subscriber|person|profile|contact|recipient)([ _.-]*id)?))$`)

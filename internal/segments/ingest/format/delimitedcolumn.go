@@ -72,7 +72,8 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 }
 
 // likelyID returns the column whose name is usual for user ids, or the first column. If ids are texts, any word could
-// be an id. In this case, the file must have only one column, and the options must say whether the file has a header.
+// be an id. If ids are texts, the file must have only one column, and the options must say whether the file has a
+// header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -89,8 +90,8 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that chooses the only column beside the id column. If there are several such columns,
-// the function returns an error, because guessing a date column would create one set per day.
+// otherThan returns a function that chooses the only column beside the id column. If several columns are beside the id
+// column, the function returns an error, because guessing a date column would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {

@@ -2,8 +2,8 @@ package format
 
 import "fmt"
 
-// Multiline describes rows that span several lines, because of a quoted field or an escaped line break. Short rows of
-// this kind are usually addresses. A long row usually comes from a missing quote and contains other rows.
+// Multiline describes rows that span several lines, because of a quoted field or an escaped line break. Short rows that
+// span several lines are usually addresses. A long row usually comes from a missing quote and contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows

@@ -114,8 +114,8 @@ func (o *object) readAny(row []byte) error {
 	return nil
 }
 
-// repeats reports whether a valid object has several members with the given name. A Go map keeps only the last of such
-// members.
+// repeats reports whether a valid object has several members with the given name. A Go map keeps only the last of
+// several members with one name.
 func repeats(row []byte, name string) bool {
 	if bytes.Count(row, []byte(name)) < 2 && bytes.IndexByte(row, '\\') < 0 {
 		return false // in any spelling, including escapes

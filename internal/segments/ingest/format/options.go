@@ -21,15 +21,16 @@ const (
 type Header string
 
 // headerAuto treats the first row as a header in two cases. In the first case, the user requests a column by name. In
-// the second case, the row has no number and contains a usual name of an id column, such as user_id, customerId or
-// order_id. If the user requests the id column by number, this column must have such a name.
+// the second case, the first row has no number and contains a usual name of an id column, such as user_id, customerId
+// or order_id. If the user requests the id column by number, the requested column must have a usual name of an id
+// column.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// DelimitedOptions says how to read a delimited file. The zero value stands for a text, and the parser detects a
+// DelimitedOptions says how to read a delimited file. The zero value means a text file in which the parser detects a
 // header.
 type DelimitedOptions struct {
 	Kind   Kind
@@ -70,8 +71,8 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	return d, nil
 }
 
-// Mark is a special character of a delimited file, such as the quote. The zero value stands for the default character
-// of the format.
+// Mark is a special character of a delimited file, such as the quote. The zero value means the default character of the
+// format.
 type Mark struct {
 	said bool
 	char byte // 0: none

@@ -141,7 +141,7 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 }
 
 // checkRowCounts compares the row counts in the footer: the counts of the file, of its row groups and of their columns.
-// ReadGroup later compares these counts with the actual rows of each group.
+// ReadGroup later compares the row counts in the footer with the actual rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {

@@ -55,7 +55,7 @@ func (f *finder) from(block []byte, i int) int {
 	return f.at
 }
 
-// parsePlain parses lines without quotes and escapes in one pass, and returns the line number after them. parsePlain
+// parsePlain parses lines without quotes and escapes in one pass, and returns the number of the next line. parsePlain
 // passes unusual rows to parseRow, which finds the reason for a bad row.
 func (l *layout) parsePlain(into *Block, block []byte, line int64) int64 {
 	delimiter, idColumn, segmentColumn := l.delimiter, l.id, l.segment

@@ -67,7 +67,8 @@ func (s *storedFile) lengthFault(now int64) error {
 }
 
 // decompressed reads the content of a compressed file. A decoder may mistake a broken input for the end of the file,
-// for example between two frames. In this case, decompressed returns the fault of the input instead.
+// for example between two frames. If the input is broken, decompressed returns the fault of the input instead of
+// io.EOF.
 type decompressed struct {
 	packing string
 	from    io.Reader

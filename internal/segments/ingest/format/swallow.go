@@ -5,11 +5,11 @@ import (
 )
 
 // maxLikeRows is the maximum number of lines within one row that may look like rows themselves. An address may have one
-// line that looks like a row ("12, Rue X"), and a note a few. A stray quote encloses many such lines.
+// line that looks like a row ("12, Rue X"), and a note a few. A stray quote encloses many lines that look like rows.
 const maxLikeRows = 3
 
-// swallows reports whether more than maxLikeRows lines of a row look like rows. In such a row, a quote is missing or
-// superfluous, so the row encloses other rows.
+// swallows reports whether more than maxLikeRows lines of a row look like rows. A row with so many lines that look like
+// rows has a missing or superfluous quote, so the row encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
 }

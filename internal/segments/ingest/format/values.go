@@ -200,7 +200,7 @@ func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, 
 	return codes, err
 }
 
-// names returns the segment or set names in a page, one per row; nil stands for null.
+// names returns the segment or set names in a page, one per row; nil means null.
 func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	column := g.leaves[1]
 	stored := storedIn(page)
