@@ -114,8 +114,9 @@ func (b *Batch) checkRules() error {
 }
 
 // allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
-// time and takes a tenth of a nanosecond for each number. Adding the distance from n to the next multiple of 128 sets
-// the highest bit of a byte exactly when its lower seven bits reach n modulo 128.
+// time and takes a tenth of a nanosecond for each number. To compare one byte, allBelow adds a number that sets the
+// byte's highest bit exactly when its lower seven bits are at least n modulo 128. The added number is the distance from
+// n to the next multiple of 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -217,7 +218,7 @@ func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) 
 // size takes longer than the search in the hash set.
 const mostPooled = 1 << 18
 
-// hashSet is the memory of a hash set of users. An empty slot is 0.
+// hashSet is the memory of a hash set of users. An empty slot of the hash set holds 0.
 type hashSet[Slot uint32 | UserID] struct{ slots []Slot }
 
 var narrowSlots, wideSlots sync.Pool // *hashSet[uint32] and *hashSet[UserID]

@@ -36,7 +36,7 @@ func AppendUsers(dst []UserID, ids []uint32) []UserID {
 // Channel is the stable number of a configured channel, 1 to 255. Zero means that a send has no channel.
 type Channel uint8
 
-// Instant is a time in milliseconds since 2024-01-01T00:00:00Z. Log entries store times in this unit. Instants in a log
+// Instant is a time in milliseconds since 2024-01-01T00:00:00Z. Log entries store times as Instants. Instants in a log
 // are 0 to Never-1 (year 2058).
 type Instant int64
 

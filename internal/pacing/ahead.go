@@ -69,7 +69,7 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot ahead at or before t. ok is false if there is no such slot.
+// before returns the last slot ahead at or before t. ok is false if the log has no slot ahead at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -133,7 +133,7 @@ func (w *walk) next() Time {
 }
 
 // behind returns an instant before which no permit fits, because a strand alone fills every window after since. If no
-// strand does so, behind returns 0.
+// strand alone fills every window, behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]

@@ -62,8 +62,8 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// interval returns the interval of the pacer's rate. Without a rate, it returns the mean time between two permits in
-// the shortest window.
+// interval returns the interval of the pacer's rate. For a pacer without a rate, interval returns the mean time between
+// two permits in the shortest window.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
 		return p.Rate.Interval()

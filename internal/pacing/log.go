@@ -15,7 +15,7 @@ type Run struct {
 	First int64 // the number of the run's first permit among all permits of the log
 }
 
-// slot returns the slot of permit k of the run. Permits count from 0.
+// slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
 // through returns how many permits of the run have a slot at or before t. count is the number of all permits of the
@@ -105,7 +105,7 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 }
 
 // Append adds at most MostBurst permits to the log: burst permits at the slot at, burst permits at at + every and so
-// on. at must not be before the newest slot. If every is 0, burst must equal permits.
+// on. The argument at must not be before the newest slot of the log. If every is 0, burst must equal permits.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {

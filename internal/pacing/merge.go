@@ -6,7 +6,7 @@ import (
 )
 
 // history is the number of runs that a log keeps although no limit can count them any more. If a new limit has a longer
-// window, it can count these runs.
+// window, it can count the permits of these runs.
 const history = 512
 
 // KeepFor returns the time for which a store must keep a log after its newest slot. KeepFor returns the longest window,
@@ -60,7 +60,7 @@ func (l *Log) drop(now Time, limits []Limit) {
 // permits of the log, except the permits in the tiers of smaller limits.
 type tier struct{ max, group int64 }
 
-// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same fraction of its Max, which is
+// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same fraction of its Max, namely
 // one permit less than the size of its groups. The fraction is as small as the maximum number of groups allows.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
@@ -81,7 +81,7 @@ const leastPart = 8000
 const mostGroups = MostRuns * 3 / 4
 
 // group sets the group size of each tier, so that its limit loses at most 1/part of Max. group returns the number of
-// groups. Each group size is a multiple of the group size of the tier below.
+// groups. The group size of a tier is a multiple of the group size of the tier below.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {

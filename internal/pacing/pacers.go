@@ -386,8 +386,9 @@ func (c *Call) reused() error {
 		"another number of permits, or another message, key or share", c.RequestID)}
 }
 
-// callLasts is the longest time between the steps of a call. The store remembers the first part longer by callLasts. A
-// repetition that found only later parts would otherwise take the first part again.
+// callLasts is the longest time between the steps of a call. The store remembers the first step of a call longer than
+// the other steps, by callLasts. A repeated call for which the store remembers only later steps would otherwise take
+// the permits of the first step again.
 const callLasts = 15 * time.Second
 
 // mostParts is the largest number of parts into which a call is split because it needs more than MostSteps.

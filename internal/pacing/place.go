@@ -7,7 +7,7 @@ import (
 )
 
 // MostSteps limits the work for one ask. Each slot that does not continue a regular pattern takes one step. A store
-// allows fewer steps if it checks many limits in each. If a grant stops at this limit, Grant.More is true.
+// allows fewer steps if it checks many limits in each step. If a grant stops at MostSteps, Grant.More is true.
 const MostSteps = 500
 
 // Place adds the permits of the ask to the logs of its targets, at the instant now. Place may add runs beyond MostRuns
@@ -47,7 +47,7 @@ type placement struct {
 }
 
 // source is the permit of a log on which the next slot of a limit depends: the Max-th newest permit. The limit allows
-// another permit when the source is one window old.
+// another permit when the slot of the source is one window old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -73,7 +73,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// move makes the permit with the given number the source.
+// move changes the source to the permit with the given number.
 func (s *source) move(permit int64) {
 	s.permit = permit
 	if permit < s.log.first() {
@@ -97,8 +97,8 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many permits the limit allows at t. If it allows none, room returns 0 and a later slot. room looks
-// no further than the run of the source, so the number may be too small.
+// room returns how many permits the limit allows at t. If the limit allows no permit at t, room returns 0 and a later
+// slot. room looks no further than the run of the source, so the number may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -140,7 +140,7 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 }
 
 // roomAfter returns how many permits fit into the window that ends at t. ahead is the number of slots ahead that are
-// not later than t. If no permit fits, roomAfter returns 0 and the first slot at which permits leave the window.
+// not later than t. If no permit fits, roomAfter returns 0 and the first slot at which older permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -307,8 +307,9 @@ func (p *placement) align(n *next) {
 // AlignShare limits the part of a rate that align may cost to 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether the slot may move to the given instant. Each pacer for which the permit waits may lose only a
-// small part of its rate. The loss may be small for this permit alone, or over the last permits.
+// affords reports whether the slot may move to the given instant. affords returns true only if each pacer for which the
+// permit waits loses a small part of its rate. Either the delay of this permit is small, or the delays of the last
+// permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]

@@ -28,7 +28,7 @@ type step struct {
 }
 
 // setSteps sets the steps of a call with this wait. A call of a share asks first for near permits of its own part, and
-// then for permits that other calls leave. At last it asks for all permits of its own part.
+// then for permits that other calls leave. At last a call of a share asks for all permits of its own part.
 func (p *plan) setSteps() {
 	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
 	for i, share := range p.shares {

@@ -7,7 +7,7 @@ import (
 )
 
 // LeastReach to leastRowSlots say how a pacer is divided between calls with shorter and longer waits. The package
-// documentation explains this under "Waits of different length".
+// documentation explains these constants under "Waits of different length".
 const (
 	// LeastReach is the shortest protected wait above 0: calls with longer waits leave slots free for calls with a
 	// protected wait.
@@ -38,8 +38,8 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// reached reports whether calls at the pacer leave slots free for calls with shorter waits. A pacer with shares does
-// not need this, because it grants only near slots to calls without a share. A pacer with several logs would need too
+// reached reports whether calls at the pacer leave slots free for calls with shorter waits. A pacer with shares leaves
+// no slots free, because it grants only near slots to calls without a share. A pacer with several logs would need too
 // many marks.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 

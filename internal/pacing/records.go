@@ -371,7 +371,7 @@ func (r *Records) Run(ctx context.Context) {
 }
 
 // Sync adds the numbers of this instance to the store's numbers, and reads the numbers of the other instances. If the
-// store does not accept numbers, the next Sync adds them.
+// store returns an error, the next Sync adds the numbers again.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()

@@ -14,7 +14,8 @@ type Returned struct {
 }
 
 // GiveBack removes slots from the remembered grant, and from the logs of the ask's targets. GiveBack keeps slots up to
-// now, and the slots of the first used permits. A nil log was removed after the grant, and has none of the slots.
+// now, and the slots of the first used permits. A nil log was removed after the grant, and has none of the grant's
+// slots.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -89,7 +90,7 @@ func Exact(limits []Limit) bool {
 	return tiers[len(tiers)-1].group == 1
 }
 
-// MostMeets, MostCommon and MostLine limit the work of Log.Return. Slots beyond these limits stay in the log.
+// MostMeets, MostCommon and MostLine limit the work of Log.Return. Returned slots beyond these limits stay in the log.
 const (
 	MostMeets  = 20_000       // comparisons of runs
 	MostCommon = 64           // slots that are removed at once, if each of them divides a strand
@@ -144,7 +145,7 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 }
 
 // dropped returns a run in place of the permits that the log has dropped, with as many permits as the limits count. All
-// permits of the run get the oldest slot of the log, because no dropped slot was later.
+// permits of the returned run get the oldest slot of the log, because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
@@ -293,9 +294,9 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// common returns the slots that both strands have: n slots, beginning at at. If there are none, n is 0. common leaves
-// out a last slot that has fewer permits than the other slots. common returns 0 slots if neither distance is a multiple
-// of the other.
+// common returns the slots that both strands have: n slots, beginning at at. If the strands have no common slots, n is
+// 0. common leaves out a last slot that has fewer permits than the other slots. common returns 0 slots if neither
+// distance is a multiple of the other.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {

@@ -35,7 +35,7 @@ type kept struct {
 }
 
 // leastPeriod is the shortest period over which a rate is divided between shares. Calls without a share get a row of
-// slots in each period. With shorter periods, there would be more rows than a log can hold.
+// slots in each period of a rate. With shorter periods, there would be more rows than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
 // divided returns the pacer's limits, each with the parts of the shares. A rate becomes a limit over a whole number of
@@ -60,8 +60,9 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// divide returns the smallest number of equal parts with which every share can get whole parts. After this number,
-// parts has the number of parts of each share. A share may get up to one percentage point more than its percentage.
+// divide returns the smallest number of equal parts with which every share can get whole parts. In the result of
+// divide, the number of equal parts is first, and the number of parts of each share follows. A share may get up to one
+// percentage point more than its percentage.
 func divide(shares []Share) (parts []int) {
 	for n := 1; ; n++ {
 		parts = append(parts[:0], n)
@@ -156,7 +157,8 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 }
 
 // demands remembers which shares or reaches are in demand, from calls at this instance and from the marks of other
-// instances. To mark a share, an instance takes a permit of a log that has no other use. Other instances read this log.
+// instances. To mark a share, an instance takes a permit of a log that has no other use. Other instances read the log
+// of the mark.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // the end of the demand, from own calls or from marks

@@ -173,7 +173,7 @@ func (r *WaitRun) Past() int {
 	return int(min(slots*time.Duration(r.Burst), time.Duration(r.Permits)))
 }
 
-// WaitOf returns the wait for permit k of the run. Permits count from 0.
+// WaitOf returns the wait for permit k of the run. The first permit of a run has the number k = 0.
 func (r *WaitRun) WaitOf(k int) time.Duration {
 	if r.Every == 0 {
 		return r.Wait

@@ -106,7 +106,7 @@ func (s *Store) doPortions(ctx context.Context, c *call) {
 
 func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 
-// worker holds the buffers that one goroutine needs to decide users. Later calls reuse them.
+// worker holds the buffers that one goroutine needs to decide users. Later calls reuse the buffers of a worker.
 type worker struct {
 	reader  database.Reader
 	scratch []byte // the new log that is being built

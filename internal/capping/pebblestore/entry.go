@@ -86,7 +86,7 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// head is the first stored value of a pacer's log. The runs of the log follow it.
+// head is the first stored value of a pacer's log. The stored runs of the log follow the head.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
 	total int64       // number of permits that the runs have ever had

@@ -18,7 +18,7 @@ import (
 // logs touch no damaged block of old logs.
 type lives map[string]uint32
 
-// lifeKey returns the key that stores the pacer's current life. The store never removes this key.
+// lifeKey returns the key that stores the pacer's current life. The store never removes the key of a pacer's life.
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "

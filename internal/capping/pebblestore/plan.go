@@ -60,8 +60,9 @@ type portion struct{ first, last int }
 // how long a call for one user waits for a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of a portion, and returns their elements. The keys in the database have the same order.
-// Images with the same upper half may be in another order, which costs only time. A call hardly ever has such images.
+// sortPortion sorts the users of a portion, and returns their elements. The users' keys in the database have the same
+// order as the elements. Images with equal upper halves may be in another order than their keys, which costs only time.
+// A call hardly ever has images with equal upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)

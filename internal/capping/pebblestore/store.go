@@ -179,8 +179,8 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is the time for which a restored store warns of missing changes to sets. By then, builds of segments
-// should contain these changes.
+// missingChanges is the time for which a restored store warns of missing changes to sets. After missingChanges, builds
+// of segments should contain the missing changes.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.

@@ -49,7 +49,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	}
 }
 
-// reportTending logs an error of background work. The work is tried again later.
+// reportTending logs an error of background work. The store tries failed background work again later.
 func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("background work of the embedded store failed", "work", work, "error", err.Error())

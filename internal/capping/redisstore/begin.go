@@ -152,8 +152,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records in the store that every sentinel key has been created. A sentinel key that is missing later was
-// lost.
+// markSigned records in the store that every sentinel key has been created. If a sentinel key is missing after
+// markSigned, the key was lost.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

@@ -52,7 +52,7 @@ func (f *fleet) keepLedger(ctx context.Context) {
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
 // acceptedWarnings returns warnings about losses that an operator has accepted. A warning ends when no limit counts
-// sends of that time any more.
+// sends from before the loss any more.
 func (s *Store) acceptedWarnings() (warnings []string) {
 	for _, b := range s.top.AcceptedPromises(s.fleet.longestWindow()) {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+

@@ -371,9 +371,9 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// read reads the live change log from the known version to its end. With known "" it reads the whole log. from is "",
-// or the place in the log where reading begins. read returns nil when an instance has packed the log meanwhile. read
-// waits for replicas, so that a failover loses no record that read has returned.
+// read reads the live change log from the known version to its end. If known is "", read reads the whole log. from is
+// "", or the place in the log where reading begins. read returns nil when an instance has packed the log meanwhile.
+// read waits for replicas, so that a failover loses no record that read has returned.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {

@@ -51,8 +51,8 @@ type instances struct {
 	at    time.Time // when the heartbeat began that returned this list
 }
 
-// begin begins the restoration of partitions, and returns the errors of the partitions for which that failed. Each
-// partition has its own time limit.
+// begin begins the restoration of partitions, and returns the errors of the partitions whose restoration did not begin.
+// Each partition has its own time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {

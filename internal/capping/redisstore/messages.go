@@ -44,7 +44,8 @@ func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.
 
 // AddAnswers adds the numbers of decisions that instances have returned to the counts; see messages.Store. If a reply
 // is lost, AddAnswers retries the command, and the script adds the numbers only once. If no reply arrives before the
-// deadline, the script may still have added the deltas in the error. If the caller adds them again, they count twice.
+// deadline, the script may still have added the deltas in the error. If the caller adds such deltas again, the script
+// counts them twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil

@@ -49,8 +49,9 @@ type joints struct {
 	take func(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error)
 }
 
-// joins reports whether the request may be combined with other requests. A request for no permits takes nothing. A
-// request that continues or ends an earlier request is remembered in another form.
+// joins reports whether the request may be combined with other requests. A request for no permits takes no permits, so
+// joins returns false. joins returns false for a request that continues or ends an earlier request, because the store
+// remembers such requests in another form.
 func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues && !ask.Ends }
 
 // hasID reports whether the request has an id, so that the store remembers the request.
@@ -123,7 +124,7 @@ func (j *joints) gather(key string, served int) {
 	})
 }
 
-// begin starts the next combined request, or removes the joint when no request waits. The caller holds j.mu.
+// begin starts the next combined request, or removes the joint when no request waits. The caller of begin holds j.mu.
 func (j *joints) begin(key string, next *joint) {
 	next.gathering = false
 	members := next.take()

@@ -114,8 +114,8 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// repeatedError reports that the store already remembers some of the joined asks. The script has then taken no permits
-// for any of them.
+// repeatedError reports that the store already remembers some of the joined asks. If the store remembers one of the
+// joined asks, the script has taken no permits for any of the joined asks.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }

@@ -27,8 +27,8 @@ func sameMessageOnce(f *fixture) {
 	require.Equal(f, 2, f.live(user))
 }
 
-// identities checks that message, namespace and channel together identify a send. If any of the three differs, the send
-// is another send, with its own decision and count.
+// identities checks that message, namespace and channel together identify a send. If the message, the namespace or the
+// channel differs, the send is another send, with its own decision and count.
 func identities(f *fixture) {
 	users, id, limit := f.users(3000), f.message(), daily(4)
 	all := []func(b *capping.Batch) *capping.Batch{

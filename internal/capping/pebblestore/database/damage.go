@@ -209,8 +209,8 @@ func (d *DB) NoteForgotten(prefix string) {
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// NoteChangesDamaged records that live changes to sets on the disk cannot be read. A nil error means that they can be
-// read again.
+// NoteChangesDamaged records that live changes to sets on the disk cannot be read. A nil error means that the live
+// changes can be read again.
 func (d *DB) NoteChangesDamaged(err error) {
 	if err == nil {
 		d.damaged.changes.Store(nil)
@@ -221,8 +221,8 @@ func (d *DB) NoteChangesDamaged(err error) {
 	d.damaged.changes.Store(&why)
 }
 
-// acceptName is the name of a file in the store's directory. With this file, an operator accepts the loss of unreadable
-// live changes to sets.
+// acceptName is the name of a file in the store's directory. An operator creates the file ACCEPT-LOST-CHANGES to accept
+// the loss of unreadable live changes to sets.
 const acceptName = "ACCEPT-LOST-CHANGES"
 
 // AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes to sets.

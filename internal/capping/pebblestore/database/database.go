@@ -83,8 +83,8 @@ type DB struct {
 	running     sync.WaitGroup // calls in progress, including calls whose caller has stopped waiting
 }
 
-// maxCalls is the largest number of writing calls in progress, and also of reading calls in progress. More calls wait,
-// so that a stalled disk does not collect an unbounded number of calls.
+// maxCalls is the largest number of writing calls in progress, and also of reading calls in progress. Additional calls
+// wait, so that a stalled disk does not collect an unbounded number of goroutines.
 const maxCalls = 256
 
 // load checks the format of the database, and loads its identity and its other stored data.

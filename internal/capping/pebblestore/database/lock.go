@@ -29,7 +29,8 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 }
 
 // explainLock returns a clear error if another process holds the lock. Operating systems use two different error
-// numbers for this case. If this process may not open the lock file, explainLock returns the error unchanged.
+// numbers for a lock that another process holds. If this process may not open the lock file, explainLock returns the
+// error unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err

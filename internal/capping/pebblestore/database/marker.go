@@ -31,7 +31,7 @@ const (
 const imageFormat = 4
 
 // bucketSize is the number of users whose logs share a key. bucketSize is part of the format marker.
-// docs/design/embedded.md says why it is 1.
+// docs/design/embedded.md says why bucketSize is 1.
 const bucketSize = 1
 
 // Marker returns the value of MarkerKey for a format version of stores with dense ids. The format version describes the
@@ -146,7 +146,7 @@ func (d *DB) markEmpty(marker string) error {
 }
 
 // HasChanges reports whether a live change to a set was ever written to the store. For a store for images, HasChanges
-// always returns true, because its format marker does not say this.
+// always returns true, because such a store has the same format marker with and without live changes.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
 // MarkChanges adds the format marker of a store with live changes to the batch, unless the store already has this

@@ -70,8 +70,8 @@ func (n *notes) write(names []string) error {
 }
 
 // Check reads the list and returns an error if a listed file is missing. Check ignores a list that lacks the database's
-// current manifest. In that case, an older version of capper, which does not write the list, has used the store
-// meanwhile.
+// current manifest. An older version of capper, which does not write the list, has used the store since such a list was
+// written.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

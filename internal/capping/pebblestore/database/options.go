@@ -63,7 +63,7 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 
 // Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine either, because
 // the calling code of Pebble may hold mutexes. Fatalf takes the store out of service and blocks. Callers of the store
-// get an error.
+// get an error instead of waiting for Fatalf.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -78,7 +78,7 @@ func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// reportBackground logs an error of Pebble's background work. Pebble retries the work.
+// reportBackground logs an error of Pebble's background work. Pebble itself retries its background work.
 func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {

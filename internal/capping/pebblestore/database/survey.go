@@ -133,8 +133,8 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 	_ = it.Close() // repeats the error at which the walk ended
 }
 
-// KeyBehind returns the first key after a damaged block. A read after the given key failed at this block with the error
-// err.
+// KeyBehind returns the first key after a damaged block. A read that began after the given key failed at the damaged
+// block with the error err.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err

@@ -64,8 +64,8 @@ func (s *sender) work() {
 	}
 }
 
-// take removes the commands of the next pipeline from the queue. Either all of these commands are durable or none of
-// them, because a pipeline waits for replicas as a whole. take drops commands whose run has ended.
+// take removes the commands of the next pipeline from the queue. The commands of a pipeline are all durable or all not
+// durable, because a pipeline waits for replicas as a whole. take drops commands whose run has ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +180,8 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// distrust fails the command if its partition entered quarantine while the command was queued. The logs that the script
-// read may then be incomplete.
+// distrust fails the command if its partition entered quarantine while the command was queued. The script may have read
+// incomplete logs for such a command.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

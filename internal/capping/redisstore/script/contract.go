@@ -12,11 +12,11 @@ import (
 )
 
 // Only this package has the order of the scripts' arguments and the layout of their replies. The header of each script
-// explains both. The file contract.go has the headers, rules and replies of filter.lua, release.lua and erase.lua, and
-// the arguments and reply of rate.lua. The file args.go builds the arguments of filter.lua, release.lua and erase.lua.
-// Other files have the other scripts: union.go, count.go (atleast.lua), answers.go (also title.lua), beat.go, live.go,
-// lease.go, return.go, and pace.go with pacerlog.go (pace.lua, merge.lua, forget.lua). The file constants.go fills the
-// numbers that Go and Lua share into the texts of the scripts.
+// explains its arguments and its reply. The file contract.go has the headers, rules and replies of filter.lua,
+// release.lua and erase.lua, and the arguments and reply of rate.lua. The file args.go builds the arguments of
+// filter.lua, release.lua and erase.lua. Other files have the other scripts: union.go, count.go (atleast.lua),
+// answers.go (also title.lua), beat.go, live.go, lease.go, return.go, and pace.go with pacerlog.go (pace.lua,
+// merge.lua, forget.lua). The file constants.go fills the numbers that Go and Lua share into the texts of the scripts.
 
 // keyUsers is the maximum number of users that follow one key in a script call. A call for more users of a bucket names
 // the key of the bucket several times. A script reads the logs of one key's users at once, so keyUsers also limits the

@@ -18,8 +18,8 @@ type Counts struct {
 	Token   capping.Token // token of the message
 }
 
-// countBits is the number of lower bits that hold the count in a field of counts.lua. The upper bits hold the expiry.
-// countSlack is the extra TTL in hours.
+// countBits is the number of lower bits that hold the count in a field of counts.lua. The upper bits of the field hold
+// the expiry of the counts. countSlack is the extra TTL in hours.
 const (
 	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, enough until 2083
 	countSlack = 6  // hours

@@ -43,7 +43,7 @@ const LiveFormat = 3
 // Oldest returns the oldest format version that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest returns the newest format version. The program writes it as soon as every instance reads it.
+// Newest returns the newest format version. The program writes the newest version as soon as every instance reads it.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
 // String returns the range of format versions that an instance reports in its heartbeat, such as "1-2".

@@ -15,7 +15,7 @@ import (
 // LiveHex is the number of hexadecimal digits in a live change log's id, and in the nonce of a record.
 const LiveHex = 8
 
-// livePage is the size in bytes of a page of a live change log. A read ends after that many bytes.
+// livePage is the size in bytes of a page of a live change log. A read of the log ends after livePage bytes.
 const livePage = 1_000_000
 
 // liveOutdated is the reply of filter.lua to a caller that does not have the latest live changes.
@@ -170,8 +170,8 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 	return list[0], list[1], meta, err
 }
 
-// LiveBegin begins a restoration on the server of a partition whose records were lost. All instances then store their
-// live changes again. LiveEnd ends the restoration.
+// LiveBegin begins a restoration on the server of a partition whose records were lost. After LiveBegin, all instances
+// store their live changes again. LiveEnd ends the restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()

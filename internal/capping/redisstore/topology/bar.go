@@ -32,8 +32,8 @@ func (b *Bar) Error() string { return b.what + ": " + b.way }
 // What returns what happened to the partition, without the way to end the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// Group returns the key by which several quarantines are reported together. The key is the cause, and for a broken
-// promise also the server.
+// Group returns the key by which several quarantines are reported together. The key contains the cause of the
+// quarantine and, for a broken promise, the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what

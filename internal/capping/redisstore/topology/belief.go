@@ -14,8 +14,9 @@ type belief struct {
 }
 
 // Believe returns the belief under which the node may run a command for the given partitions. Believe returns an error
-// if the server has restarted or has become the partitions' master since the last check of their sentinel keys. In that
-// case Believe also starts such a check. Partitions whose hash slot the node is still importing need no check.
+// if the server has restarted or has become the partitions' master since the last check of their sentinel keys. If
+// Believe returns this error, it also starts a check of the sentinel keys. Partitions whose hash slot the node is still
+// importing need no check.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil

@@ -106,8 +106,8 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 }
 
 // Exec sends the commands of a pipeline; each command then holds its own error. Exec returns an error only if the
-// server refused the connection, for example for a wrong password. In that case no command was sent, and the library
-// stores no error in the commands.
+// server refused the connection, for example for a wrong password. If Exec returns an error, the library sent no
+// command and stored no error in the commands.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {
@@ -118,7 +118,7 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary turns off the Redis library's own log. The library writes that log to standard error, and it only
+// silenceLibrary turns off the Redis library's own log. The library writes its log to standard error, and the log only
 // repeats errors that calls return.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 

@@ -59,8 +59,8 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets reports whether the server at the address replies like Redis. With secure, it reports whether the server
-// replies like a TLS server. greets returns an error if no connection was possible.
+// greets reports whether the server at the address replies like Redis. If secure is true, greets reports whether the
+// server replies like a TLS server. greets returns an error if no connection was possible.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

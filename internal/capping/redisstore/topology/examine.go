@@ -41,8 +41,8 @@ type Survey struct {
 }
 
 // Survey examines a server: first the rights of the store's Redis user, then the settings. Start-up, later examinations
-// and capper doctor all call Survey, so that all three agree. Survey returns an error if the server did not answer. The
-// returned Survey is then empty.
+// and capper doctor all call Survey, so that all three agree. Survey returns an error if the server did not answer. If
+// the server did not answer, the returned Survey is empty.
 func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
 	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
 		return s, err

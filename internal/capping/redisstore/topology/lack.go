@@ -42,8 +42,8 @@ const (
 // Error returns a description of what the master lacks, such as a replica.
 func (l *lack) Error() string { return l.what }
 
-// Remedy returns a remedy without a retry or a refresh. The users stay undecided, and a refresh runs every second
-// anyway.
+// Remedy returns a remedy without a retry or a refresh. The users of the command stay undecided, and a refresh runs
+// every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
 // noteLack stores what the master lacks, and since when the master has lacked it. A nil lack means that nothing is
@@ -68,8 +68,8 @@ func (n *Node) degraded() bool {
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// Lack returns the reason why no command should be sent to the node, or nil. If Lack returns a reason, a reply would
-// not come or would not count. durable says that the command needs confirmations by replicas.
+// Lack returns the reason why no command should be sent to the node, or nil. If Lack returns a reason, the node would
+// not reply to a command, or its reply would not count. durable says that the command needs confirmations by replicas.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {

@@ -63,7 +63,7 @@ func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 }
 
 // dropsDenied reports whether the server checks rights while it loads an append-only file. Redis 6 and Valkey 9 check
-// no rights at that time.
+// no rights while they load an append-only file.
 func dropsDenied(facts Facts) bool {
 	if facts["aof_enabled"] == "0" && facts["loading"] != "1" { // aof_enabled is 0 while a server loads its data
 		return false

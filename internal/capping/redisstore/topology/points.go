@@ -79,8 +79,8 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 }
 
 // keepersOf returns for each partition another partition, whose mark stores the point of the first partition. The hash
-// slots of the two partitions are half of all slots apart, and therefore on different masters. -1 means that there is
-// no other partition.
+// slots of the two partitions are half of all slots apart, and therefore on different masters. The result -1 means that
+// there is no other partition.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))

@@ -31,8 +31,8 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf parses the reply of INFO. A field that the server hides counts as harmless. The start warns of the hidden
-// field.
+// promiseOf parses the reply of INFO. A field that the server hides counts as harmless. The start of the store warns of
+// hidden fields.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -410,8 +410,9 @@ func (t *Topology) BeginLedger() {
 	t.showBroken()
 }
 
-// LookAtPromises checks all nodes, including replicas, for evicted keys and for a missing append-only file. The
-// partitions of a master with either fault are put into quarantine. The error names the masters that did not answer.
+// LookAtPromises checks all nodes, including replicas, for evicted keys and for a missing append-only file. If a master
+// has evicted keys or has no append-only file, LookAtPromises puts its partitions into quarantine. The error names the
+// masters that did not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -473,7 +474,7 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 // Accept accepts every open breach, stores the operator's reason why, and returns the accepted breaches. Accept returns
 // an error while a server with an open breach evicts keys, lacks the append-only file or does not answer. Before Accept
 // accepts a breach, it creates the lost sentinel keys. The function mend must restore other lost records of the store,
-// and the function keep must store the acceptance. If either returns an error, no breach is accepted.
+// and the function keep must store the acceptance. If mend or keep returns an error, Accept accepts no breach.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",

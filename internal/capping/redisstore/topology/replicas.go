@@ -21,8 +21,8 @@ type shard struct {
 	Degraded bool   // the shard's users are unavailable: the master does not answer, or too few replicas work
 }
 
-// Shards returns the masters that hold partitions, with the numbers of their replicas. The order is that of each
-// master's first partition.
+// Shards returns the masters that hold partitions, with the numbers of their replicas. Shards sorts the masters by the
+// first partition of each master.
 func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
@@ -241,7 +241,7 @@ func (c *Count) uncounted(now []fed) string {
 }
 
 // talking returns the number of replicas that have confirmed a write within the given seconds. Every live replica
-// confirms once a second.
+// confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {

@@ -71,8 +71,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	}
 }
 
-// listpackValue is the size in bytes up to which Redis should keep a log in its compact encoding. 256 bytes hold 21
-// sends.
+// listpackValue is the size in bytes up to which Redis should keep a log in its compact encoding. A log of 256 bytes
+// holds 21 sends.
 const listpackValue = 256
 
 func (r *Rules) checkEncoding(f *Findings, who string, config *redis.MapStringStringCmd) {
@@ -138,8 +138,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	}
 }
 
-// fullCoverage is a setting of Redis Cluster: if it is on, the whole cluster stops while any slot has no master. In
-// Redis, this setting is on by default.
+// fullCoverage is a setting of Redis Cluster: if it is on, the whole cluster stops while any slot has no master. Redis
+// turns cluster-require-full-coverage on by default.
 const fullCoverage = "cluster-require-full-coverage"
 
 func checkCoverage(f *Findings, who string, info Facts, value string) {

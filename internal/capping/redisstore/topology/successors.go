@@ -150,7 +150,7 @@ func Members(text, asked string) (members []Member) {
 	return members
 }
 
-// addSlots parses "5", "0-5460" or "[77->-id]". The last form is a slot that is moving.
+// addSlots parses "5", "0-5460" or "[77->-id]". A text like "[77->-id]" means a slot that is moving.
 func (m *Member) addSlots(part string) {
 	if strings.HasPrefix(part, "[") {
 		m.Moving++

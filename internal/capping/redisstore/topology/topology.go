@@ -118,7 +118,7 @@ func (t *Topology) beside(work func()) bool {
 	return true
 }
 
-// DoubtSigns requests an early check of the sentinel keys. The reader of Doubts makes this check.
+// DoubtSigns requests an early check of the sentinel keys. The reader of the channel Doubts checks the sentinel keys.
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
