@@ -1,215 +1,236 @@
-// Package pacing decides how fast allowed sends may start. Package pacing grants permits at the rates and limits of
-// pacers.
+// Package pacing decides how fast sends may start. Package pacing grants permits to start sends, so that all senders
+// together stay within the rates and limits of configured pacers.
 //
 // # Vocabulary
 //
 // A permit is the right to start one send at the permit's slot or later. A slot is an instant, in microseconds. A pacer
-// has limits: at most Max slots in every window [t, t+Window), for every t. A rate is a limit of one slot per interval.
-// The log of a pacer holds the pacer's slots, newest last. A pacer per message has a separate log for each message. A
-// target is a log together with its limits. An Ask requests permits of several targets at once. A grant holds permits
-// that all targets of an ask grant in one atomic step.
+// is a rate limiter for sends: its limits allow at most Max slots in every window [t, t+Window), for every t. A rate is
+// a limit of one slot per interval. The log of a pacer is the list of the slots that the pacer has granted, newest
+// last. A pacer per message has a separate log for each message. A target is a log together with the limits that apply
+// to it. An Ask is a request to a store for permits that several targets must grant together. A grant holds the permits
+// that all targets of an Ask have granted in one atomic step.
 //
 // # Flow
 //
 //	Pacers.Take:   names → limits of each (Policy) → Store: place and record → grant
 //	Pacers.Return: request → Store: remove slots from the request and from the logs → returned permits
 //
-// All pacers of a call are in one group, because one atomic step needs all their logs in one place. A store may keep
-// groups in different places, such as Redis nodes, so each group has separate request ids.
+// All pacers that one call names must be in the same group, because one atomic step needs all their logs in one place.
+// A store may keep different groups in different places, such as Redis nodes, so each group has separate request ids.
 //
-// Place puts permits into logs as a pure function, without a clock or I/O. Stores place and record permits in one
-// atomic step. Package redisstore places permits in a Lua script, and a differential test compares the script with
-// Place.
+// The function Place finds the slots of permits and adds them to the logs, without a clock or I/O. A store finds the
+// slots and stores them in one atomic step. Package redisstore does this in a Lua script, and a differential test
+// compares the script with Place.
 //
 // # Rules for every slot
 //
-//   - The next permit gets the first slot, now or later, at which every limit of every target allows one more permit.
-//     No window that contains the slot may have more than Max slots, even if some of them are later than the slot.
-//   - The log of a target has a line of slots. If the target could not have granted a slot earlier, the slot is in the
-//     line, and no later permit gets a slot before it. A target that is asked alone therefore grants its slots in
-//     order.
-//   - If only the other targets of a call delayed a slot, it is a slot ahead: later permits can get free slots before
-//     it. Slots ahead join the line when the present time, the line, or the next slot under the target's own limits
-//     passes them.
-//   - If a slot is less than one interval of a rate after the next slot under the target's own limits, no permit fits
-//     before it. The slot is then in the line.
-//   - At a target with a rate, a slot ahead is delayed until it is a whole number of intervals after the slot before
-//     it. The limits must allow the delay, and every target with the slot in its line must afford the delay. A target
-//     affords a delay of at most 1/20 of each window. It also affords the delay if the last 19 distances of a rate are
-//     together at most 20 intervals. A slot is delayed only once, for the first such target and limit.
-//   - An interval that is not in whole microseconds is rounded up.
-//   - Place adds permits one by one until the ask is complete, or until the next slot is later than the ask allows.
-//     Place does not record permits that it refuses. The slots of a grant are in order: no permit gets a slot before
-//     the permits that the same step has already placed.
-//   - While the store remembers a request, a repeated request of the same client gets the same slots again and takes no
-//     permits.
-//   - If a call has several steps, the store remembers each step, and the first step longest. A repeated call gets the
-//     grants of the steps up to the first step that the store does not remember. The repeated call ends the request at
-//     that step, so that a step of the first call that arrives later gets no permits.
-//   - No slot of a call is further ahead than the wait of the call, or than the LongestWait of one of its pacers. A
-//     call that waits for one pacer therefore blocks another pacer no longer than the other pacer allows.
-//   - A changed limit also applies to slots that are already recorded.
+//   - The next permit of an Ask gets the first slot, now or later, at which every limit of every target allows one more
+//     permit. No window that contains this slot may have more than Max slots, even if some of them are later than the
+//     new slot.
+//   - A log keeps two kinds of slots: the slots in the line, and the slots ahead. If the limits of the target itself
+//     allowed no earlier slot, the slot is in the line. No later permit gets a slot before a slot in the line. If each
+//     Ask has only one target, the target therefore grants its slots in order.
+//   - If only other targets of the same Ask delayed a slot, it is a slot ahead: later permits can still get free slots
+//     before it. A slot ahead joins the line when the present time, the line, or the next slot under the target's own
+//     limits is later than it.
+//   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
+//     the slot. The slot is then in the line of this target.
+//   - At a target with a rate, Place delays a slot ahead until it is a whole number of the rate's intervals after the
+//     slot before it. Place does so only if all limits allow the delay, and if the delay is small for every target with
+//     the slot in its line. A delay is small for a target if it is at most 1/20 of each window. A delay is also small
+//     for a rate if the last 19 distances between its slots are together at most 20 intervals. Place delays a slot only
+//     once, for the first such target and limit.
+//   - The interval of a rate is rounded up to whole microseconds.
+//   - Place adds permits one by one until the Ask has all its permits, or until the next slot is later than the Ask
+//     allows. Refused permits leave no trace in the logs. The slots of a grant are in order: no permit gets a slot
+//     before the earlier permits of the same Ask.
+//   - While the store remembers a request, a repeated request of the same client gets the same slots again, and takes
+//     no further permits.
+//   - If a call asks the store in several steps, the store remembers the grant of each step, and that of the first step
+//     longest. A repeated call gets the grants of the steps up to the first step that the store does not remember. The
+//     repeated call marks the request as ended at that step, so that a delayed step of the first call gets no permits.
+//   - No call gets a slot further in the future than the wait that the call allows, or than the LongestWait of one of
+//     its pacers. A call that waits for a slow pacer therefore reserves slots of another pacer no further in the future
+//     than that pacer allows.
+//   - If the configuration of a limit changes, the new limit also counts slots that were granted before.
 //
 // # Returned permits
 //
-// A caller can return the permits of a request from a given number on, if their slots are in the future. The request
-// and the log of each target lose these permits in one atomic step. No permit is returned twice, because a repeated
-// request has only the remaining permits. No window counts a returned slot. From the first returned slot on, the slots
-// of the line become slots ahead, so that later permits can get the freed slots.
+// A caller can return the last permits of a request, from a given number on, if their slots are in the future. The
+// store removes these permits from the remembered request and from the log of each target in one atomic step. No permit
+// is returned twice, because a repeated request has only the remaining permits. Limits do not count returned slots.
+// From the first returned slot on, the remaining slots of the log become slots ahead, so that later permits can get the
+// freed slots before them.
 //
-// A log keeps slots that it cannot remove, and limits count these slots until their windows pass. A return makes at
-// most MostReturned strands in a log. If more strands would be needed, earlier slots stay in the line. A slot with
-// several permits may contain permits that Merge has moved. Such a slot stays in the line unless the limits are Exact.
-// If limits would again count slots that the log has dropped, these slots count at the time of the log's oldest slot,
-// which is not before them. If a pacer was forgotten after the request, its log has no slots of the request, although
-// the log may have other slots at the same instants. The time of a request is known only within its longest wait: the
-// request was made at its newest slot less that wait, or later.
+// Some returned slots cannot be removed from a log, and limits count these slots until their windows pass. A return
+// leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If more strands
+// would be needed, earlier slots stay in the line. A slot with several permits may contain permits that Merge has moved
+// there from earlier slots. Such a slot stays in the line unless the limits are Exact. After a return, limits may again
+// count old slots that the log has dropped. Such dropped slots then count at the time of the log's oldest slot, which
+// is not before them. If a pacer was forgotten after the request, a return must not remove slots from its new log, even
+// if they are at the same instants. The store knows only the earliest possible time of a request: its newest slot less
+// its longest wait.
 //
-// For a call of a share, a return removes slots from the pacers' logs, and from the logs of shares at pacers with a
-// rate. Every return also removes slots from the far logs of pacers with a rate. At a pacer without a rate, another
-// share may have slots of other calls at the same instant. The logs of its shares therefore count returned slots until
-// these slots pass.
+// If the call belongs to a share (reserved part of a pacer), a return also removes slots from the logs of shares, but
+// only at pacers with a rate. Every return also removes slots from the far logs (see below) of pacers with a rate. At a
+// pacer without a rate, the log of another share may have slots of other calls at the same instant. The logs of shares
+// at such a pacer therefore count returned slots until these slots pass.
 //
-// A caller that knows the request id may return future slots, because a sender that waits for its slots has not used
-// them yet.
+// Whoever knows the request id may return permits with future slots, because a sender that waits for its slots has not
+// used these permits yet.
 //
 // # Leases
 //
-// A sender that crashes returns nothing, and without a lease its permits count until their slots pass. When the lease
-// of a call ends, the service returns the call's permits with future slots. Each repetition of the call extends the
-// lease.
+// A sender that crashes cannot return its permits, and without a lease these permits count until their slots pass. When
+// the lease of a call ends, the service itself returns the call's permits with future slots. Each time the sender
+// repeats the call, the service extends the lease.
 //
 //   - A sender may use a permit only if its slot is at most one lease duration after the sender sent its latest
-//     answered call. The store starts the lease later than that, so that it returns no permit that the sender may use.
-//   - A store keeps the call and the end of each lease. Every second, each instance lists the ended leases, the newest
-//     first. Each instance returns the permits of one lease at a time, and then removes the leases. Two instances may
-//     do this at once, because a permit is returned only once. Newest leases come first because removing the latest
-//     slots of a log leaves no gap, and a log can have only some gaps.
-//   - A lease that has ended is never extended, because another instance may be returning its permits. A repetition of
-//     a call with an ended lease returns the permits itself, and then answers with the remaining permits.
-//   - A call begins or extends its lease after it has taken the permits. Between these two steps of a repetition, an
-//     earlier lease may have ended. The repetition therefore asks for its permits again after it has extended the
-//     lease.
-//   - If the permits of a lease cannot be returned because the policy in force lacks a pacer, the lease stays for a
-//     minute. Another instance may have a newer policy.
+//     answered call. The store starts the lease after the sender sent the call. The service therefore never returns a
+//     permit that the sender may use.
+//   - The store keeps, for each lease, the call and the time at which the lease ends. Every second, each instance of
+//     the service lists the ended leases, the newest first. The instance then returns the permits of one lease after
+//     the other, and removes the leases. Two instances may do this at once, because a permit is returned only once.
+//     Newest leases come first because removing the latest slots of a log leaves no gap, and a log can have only some
+//     gaps.
+//   - The store never extends a lease that has ended, because another instance may be returning its permits. If a
+//     sender repeats a call whose lease has ended, the service first returns the permits with future slots, and then
+//     answers with the remaining permits.
+//   - A call begins or extends its lease after the call has taken the permits. Between these two steps of a repeated
+//     call, an earlier lease may have ended. A repeated call therefore asks the store for its permits again after it
+//     has extended the lease.
+//   - If the permits of an ended lease cannot be returned because the policy in force lacks a pacer, the store keeps
+//     the lease for a minute. Another instance may have a newer policy with this pacer.
 //
 // # Targets that share
 //
-// A call for a slow and a fast target wastes no slots of the fast target. Calls for the fast target alone get the free
-// slots between the slots ahead. Each slot ahead delays one other permit by less than an interval. If calls ask a
-// target for more than it allows, they get the target's slots in order of arrival.
+// A call for permits of a slow and a fast target wastes no slots of the fast target. Calls for the fast target alone
+// get the free slots between the slots that the other call reserved. Each reserved slot delays one other permit by less
+// than an interval of the fast target. If calls ask for more permits than a target allows, they get the target's slots
+// in order of arrival.
 //
-// The slots of two rates coincide only at whole intervals. Let s be the slow interval, measured in fast intervals, and
-// let f be the fraction of s. Both targets can grant 95 % of their rates if s ≥ 19·f·(1-f). If s < 19·f·(1-f), no rule
-// can reach 95 % of both rates. If two slots of the slow target are d fast intervals apart, the fast target has at most
-// d slots, rounded down, in that time. The condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole s. For 100/s
-// within 250/s, s is 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %.
-// TestASharedPacerGivesOutItsRate measures these percentages.
+// Permits of two targets with rates need slots that are whole intervals apart at both targets. Let s be the interval of
+// the slow target, measured in intervals of the fast target, and let f be the fractional part of s. Both targets can
+// grant 95 % of their rates if s ≥ 19·f·(1-f). If s < 19·f·(1-f), no algorithm can reach 95 % of both rates. If two
+// slots of the slow target are d fast intervals apart, the fast target has at most d slots, rounded down, in that time.
+// The condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole number s. With rates of 100/s and 250/s, s is
+// 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %. TestASharedPacerGivesOutItsRate measures
+// these percentages.
 //
 // # Shares
 //
-// A share reserves a part of a pacer for the calls of the share. A call belongs to at most one share. The rest of a
-// pacer is for calls without a share, and for permits that a share takes beyond its part. In addition to the pacer's
-// own log, each share has a log, and the rest of the pacer has a log. All of these logs are ordinary targets, so the
-// rules above determine every slot.
+// A share reserves a percentage of a pacer's slots for the calls that name the share. A call belongs to at most one
+// share. The rest of a pacer is for calls without a share, and for permits that calls of a share take beyond the
+// reserved part. In addition to the log of the whole pacer, the store keeps a log for each share and a log for the rest
+// of the pacer. All of these logs are ordinary targets, so the rules above determine every slot.
 //
-//   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit in each interval is
-//     divided like a limit of n permits in n intervals. The n intervals are the period of the rate. n is the smallest
-//     number of which each share gets a whole number, at least its percentage and at most one percentage point more.
-//     The number n is multiplied until the period is at least 50 ms. For 20 % of 250/s, n is 15.
-//   - A call without a share asks for the pacer and for the rest of the pacer. The limits of the rest of a pacer are
-//     the remainders of the pacer's limits after all shares, at least 1. While a share is not in demand, calls without
-//     a share also get its part of a rate and of a limit with a window up to SoonWindow. A limit with a longer window
-//     always keeps the parts of shares. Permits that other calls took from the limit of a day would not come back in
-//     time. If no share keeps a part, a call without a share asks for the pacer alone, as if the pacer had no shares.
-//   - A call without a share gets only slots within RestAhead, or within two intervals of a slower rate.
-//   - A call of a share asks in three steps for the permits that it still lacks. The first step asks for the pacer and
-//     the share's part, for slots within a period. The second step asks for the pacer and the rest of the pacer, like a
-//     call without a share. The third step asks for the share's part again, for the whole wait.
-//   - A share is in demand for KeptFor after one of its calls, even if the call was refused. An instance learns of its
-//     own calls at once, and of calls at other instances after readEvery. Each instance takes a permit of the share's
-//     mark once in each second with a call of the share. Each instance reads the marks of shares once in each readEvery
-//     with a call without a share.
+//   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit per interval is
+//     divided like a limit of n permits in n intervals. These n intervals are called the period of the rate. n is the
+//     smallest number of which each share gets a whole number, at least its percentage and at most one percentage point
+//     more. The number n is multiplied until the period is at least 50 ms. For a share of 20 % of 250/s, n is 15.
+//   - A call without a share needs permits of two targets: the whole pacer, and the rest of the pacer. The limits of
+//     the rest are the pacer's limits less the parts of all shares, but at least 1. While calls do not use a share,
+//     calls without a share also get its part of a rate and of a limit with a window up to SoonWindow. Limits with
+//     longer windows always reserve the parts of shares. If other calls took reserved permits from the limit of a day,
+//     these permits would not come back in time. If no share has a reserved part at present, a call without a share
+//     asks for the whole pacer alone, as if the pacer had no shares.
+//   - At a pacer with shares, a call without a share gets only slots within RestAhead from now, or within two intervals
+//     of a slow rate.
+//   - A call of a share asks the store in up to three steps, each for the permits that the call still lacks. The first
+//     step asks for permits of the whole pacer and of the share's part, with slots within a period of the rate. The
+//     second step asks for permits of the whole pacer and of the rest of the pacer, like a call without a share. The
+//     third step asks for permits of the share's part again, within the whole wait of the call.
+//   - A share is in demand for the time KeptFor after each call of the share, even if the call was refused. An instance
+//     knows of its own calls at once, and learns of calls at other instances after at most readEvery. Instances tell
+//     each other through a log in the store that has no other purpose, the mark of the share. In each second with a
+//     call of the share, the instance takes a permit of the mark. In each readEvery with a call without a share, the
+//     instance reads the marks of the pacer's shares.
 //
-// A share that comes into demand therefore waits for the slots within RestAhead, and for the longest window up to
-// SoonWindow. After that, the share gets its part in each period or window, even if other calls ask for more than the
-// pacer allows. While a share is in demand but takes less than its part, the remainder of the part is lost. RunShares
-// in package pacingtest has measured figures on shares.
+// The first call of an idle share therefore waits until slots within RestAhead, and the longest window up to
+// SoonWindow, have passed. After that, calls of the share get the share's part in each period or window, even if other
+// calls ask for more than the pacer allows. While calls of a share take less than its part, nobody gets the remainder
+// of the part. RunShares in package pacingtest has measured figures on shares.
 //
 // # Calls without a wait
 //
-// A call without a wait can get only slots of the present moment. If no call may reserve a slot, the slot is lost until
-// the next call comes. In a call for two pacers, a slow pacer would grant a slot only if the call also came first at a
-// busy fast pacer. A call that gets no permit at once therefore takes the next slot, if that slot is near. The service
-// holds such a call until the slot comes, and its answer has no waits.
+// A call whose MaxWait is 0 can get only slots of the present moment. If such calls could not reserve a slot, every
+// free slot would be lost until the next call comes. A call for a slow and a busy fast pacer would then get a permit
+// only if it came first at the fast pacer. A call that gets no permit at once therefore takes the next slot, if that
+// slot is near. The service delays the answer to such a call until the slot comes, so that the answer has no waits.
 //
-//   - A call of one pacer with a rate is held for at most an interval, and for at most 5 ms. A call of several pacers
-//     is held for at most 5 ms plus an interval of each pacer except the slowest, and for at most HeldFor. For a pacer
-//     without a rate, the interval is the shortest window divided by its Max. No call is held longer than the
-//     LongestWait of one of its pacers.
-//   - A call of several pacers therefore reserves further ahead than its rivals at each pacer, and gets the slot of the
-//     slowest pacer.
-//   - A call for several permits is held only if it gets no permit at once. Such a call is then held for the permits up
-//     to the next slot, and all of these permits start when the answer comes.
-//   - The answer to a refused call says when a retry would be held.
+//   - The answer to a call for one pacer with a rate is delayed by at most an interval, and by at most 5 ms. The answer
+//     to a call for several pacers is delayed by at most 5 ms plus an interval of each pacer except the slowest, and by
+//     at most HeldFor. For a pacer without a rate, the interval is the shortest window divided by its Max. No answer is
+//     delayed longer than the LongestWait of one of the call's pacers.
+//   - A call for several pacers therefore reserves slots further ahead than calls for only one of these pacers, and
+//     gets the next slot of the slowest pacer.
+//   - The answer to a call for several permits is delayed only if the call gets no permit at once. The call then gets
+//     the permits up to the next slot, and all of these permits start when the answer comes.
+//   - The answer to a refused call says after which delay a retry would get a slot.
 //
 // TestCallsWithoutAWaitShare measures that each pacer grants its rate.
 //
 // # Waits of different length
 //
-// Calls with a longer wait could fill a pacer up to this wait, so that calls with a shorter wait would get nothing.
-// Calls with longer waits therefore leave some slots free. The waits form classes, which begin at 0, 500 ms, 1 s, 2 s,
-// 5 s, 10 s, 30 s and 2 m. The reach of a call is the wait at which the class of its wait begins.
+// Calls with a longer wait could reserve all slots of a pacer up to this wait, so that calls with a shorter wait would
+// get nothing. Calls with longer waits therefore leave some slots free. The waits of calls form classes, which begin at
+// 0, 500 ms, 1 s, 2 s, 5 s, 10 s, 30 s and 2 m. The reach of a call is the lower bound of the class to which the call's
+// wait belongs.
 //
-//   - A call puts its reach in demand at a pacer whose newest slot is later than the call may wait, and more than 250
-//     ms ahead. A call with the reach 0 does so only if it gets fewer permits than it wants. A reach stays in demand
-//     for KeptFor. Instances mark reaches and read these marks in the same way as the marks of shares. A call reads no
-//     marks at a pacer whose newest slot, as the instance last saw it, is less than LeastReach ahead.
-//   - While a shorter reach is in demand, a call asks in two steps. The first step asks for slots within half of the
-//     shorter reach, and within LeastReach. The second step asks for the pacer and its far log, for the whole wait. The
-//     limits of the far log are three quarters of the pacer's limits. If several shorter reaches are in demand, the
-//     shortest counts, and the call takes no slot later than the second shortest.
-//   - In the far log, a rate is a limit of three quarters of n permits in n intervals, rounded down and at least 1. n
-//     is the number of intervals in half of the reach, at least 2. For the reach 0, n is at least 48, and n intervals
-//     take at least 100 ms. A call without a wait rarely finds a slot at once, so up to one interval of every n is
-//     lost.
-//   - The far log has slots up to 64 of its shortest windows ahead, because each of these windows needs a strand in the
-//     pacer's log.
+//   - A call puts its reach (wait class) in demand at a pacer whose newest slot is later than the call may wait, and
+//     more than 250 ms ahead. A call with the reach 0 does so only if it gets fewer permits than it wants. A reach
+//     stays in demand for the time KeptFor. Instances tell each other which reaches are in demand in the same way as
+//     with shares, through marks in the store. A call reads no marks of a pacer whose newest slot, as the instance last
+//     saw it, is less than LeastReach ahead.
+//   - While calls with a shorter reach are in demand, a call asks the store in two steps. The first step asks for slots
+//     within half of the shorter reach, and within LeastReach. The second step asks for permits of the pacer and of its
+//     far log, within the whole wait of the call. The far log is an additional target, whose limits are three quarters
+//     of the pacer's limits. If several shorter reaches are in demand, the shortest counts, and the call takes no slot
+//     later than the second shortest.
+//   - For the far log, a pacer's rate becomes a limit of three quarters of n permits in n intervals, rounded down and
+//     at least 1. n is the number of intervals in half of the shorter reach, at least 2. For the reach 0, n is at least
+//     48, and n intervals take at least 100 ms. A call without a wait rarely finds a slot at the very moment, so up to
+//     one interval of every n is lost.
+//   - The far log grants slots at most 64 of its shortest windows ahead, because each of these windows needs a strand
+//     in the pacer's log.
 //
-// Calls with shorter waits therefore get at least a quarter of the slots, after the slots that were granted before.
-// Calls with longer waits can take the slots that calls with shorter waits leave, if they ask within half of the reach.
-// If a caller reserves far ahead and does not ask again, a quarter of the slots stays unused. While calls without a
-// wait are in demand, calls with longer waits cannot use that quarter either. Pacers with shares, and pacers per
-// message or key, leave no slots free in this way. At these pacers, shares, messages or keys separate the callers.
-// RunWaits in package pacingtest has measured figures on waits.
+// Calls with shorter waits therefore get at least a quarter of the slots, as soon as the slots that were granted before
+// have passed. Calls with longer waits can take free slots that calls with shorter waits leave, if they ask when such a
+// slot is at most half of the shorter reach away. If a caller reserves slots far ahead and does not ask again, a
+// quarter of the slots may stay unused. While calls without a wait are in demand, calls with longer waits cannot use
+// that quarter either. At pacers with shares, and at pacers per message or key, calls with longer waits leave no slots
+// free. At these pacers, shares, messages or keys separate the callers. RunWaits in package pacingtest has measured
+// figures on waits.
 //
 // # The log
 //
-// A log is a list of runs. A run is a number of permits with a fixed burst and a fixed distance between slots. If a
-// sender takes all permits of a pacer, the log has few runs, whatever Max is. Senders that take single permits at any
-// instant leave one run for each permit. A log holds at most MostRuns runs.
+// A log stores its slots as runs. A run is a series of permits with a fixed number of permits at each slot and a fixed
+// distance between slots. If a sender takes all permits of a pacer, the log has few runs, whatever Max is. If senders
+// take single permits at arbitrary times, the log has one run for each permit. A log holds at most MostRuns runs.
 //
-// Slots ahead are stored as strands, at most MostAhead of them. A strand also has a fixed burst and a fixed distance,
-// but strands may overlap. If a log needs more strands, the slots up to the end of the strand that ends first move to
-// the line. Free slots before the moved slots are lost. A search for a free slot ends after MostLooks steps, or after
-// more work than MostWork. The permit then gets a slot after all slots ahead. If a window contains more than
-// MostWindows slots ahead, the limit counts all of them at once.
+// A log stores slots ahead as strands, at most MostAhead of them. A strand, like a run, is a series of slots at equal
+// distances, but strands may overlap in time. If a log would need more strands, the slots up to the end of the strand
+// that ends first move to the line. Later permits can then no longer get the free slots before the moved slots. A
+// search for a free slot between slots ahead ends after MostLooks steps, or after more work than MostWork. The permit
+// then gets a slot after all slots ahead. If a window contains more than MostWindows slots ahead, the limit counts all
+// of them at once, as if they were in one window.
 //
-// Merge shortens a full log. Merge keeps the runs that limits can count. Merge moves permits only to the slot of a
-// later permit, so that no limit is ever exceeded. Merge cuts the permits of a log, in order, into groups and moves
-// each group to its latest slot. The size of a group is a small part of the smallest Max whose limit still counts the
-// permits. A limit then behaves as if its Max were smaller, by less than one group.
+// The method Merge reduces the number of runs in a full log. Merge keeps the runs whose permits limits can still count.
+// Merge moves permits only to the slot of a later permit, so that no limit is ever exceeded. Merge divides the permits
+// of a log, in order, into groups, and moves the permits of a group to the latest slot of the group. The size of a
+// group is a small part of the smallest Max whose limit still counts the permits. After Merge, a limit behaves as if
+// its Max were smaller, by less than one group.
 //
-// Groups start at multiples of their size, counted from the log's first permit. The group size for a larger Max is a
-// multiple of the group sizes for smaller ones. A second merge therefore moves nothing again, and losses do not add up,
-// unless the limits change.
+// Groups of permits start at multiples of their size, counted from the first permit that the log ever had. The group
+// size for a limit with a larger Max is a multiple of the group sizes for smaller ones. A second Merge therefore does
+// not move the same permits again, and losses do not add up, unless the limits change.
 //
-// The loss depends on the number of limits, without counting a rate:
+// The number of permits that Merge costs a limit depends on how many limits the log has, without counting a rate:
 //
 //	limits of a log       1         2         3       4
 //	loss is less than     1/2,200   1/1,100   1/740   1/560   of Max
 //
-// With up to four limits, a limit with a Max up to 560 loses nothing. A single limit loses nothing up to a Max of
-// 2,200. TestMeasuredLoss measures the loss. With 50,000 irregular calls in the longest window, at most 0.056 % of the
-// permits were lost.
+// With up to four limits, a limit with a Max up to 560 loses no permits. A log with a single limit loses no permits up
+// to a Max of 2,200. TestMeasuredLoss measures this loss. With 50,000 calls at irregular times in the longest window,
+// at most 0.056 % of the permits were lost.
 package pacing
