@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// closed checks that a call that waits long for one pacer blocks no other pacer. closed also checks that slots that an
-// earlier version granted for the next day still count.
+// closed checks that a call that waits long for one pacer does not block another pacer. closed also checks that slots
+// that an earlier version of capper granted for the next day still count.
 func closed(f *fixture) {
 	used, open, slow, patient := Name(), Name(), Name(), Name()
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{
@@ -39,7 +39,7 @@ func closed(f *fixture) {
 	require.Zero(f, both.Granted, "each pacer bounds the call")
 	require.Greater(f, both.Next, time.Minute)
 
-	// An earlier version let a call reserve a slot of every pacer for the next day.
+	// An earlier version of capper let a call reserve a slot of every pacer for the next day.
 	late := pacing.Target{Pacer: Name(), Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}}
 	former := ask(1, day, pacing.Target{Pacer: used, Limits: []pacing.Limit{{Max: 1, Window: day}}}, late)
 	_, err := f.store.TakePermits(f.Context(), former)

@@ -14,9 +14,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// Callers is a group of callers, each at a random instance, of pacers with shares and of pacers per key. Each caller
-// takes all permits that it can get, and returns some of its permits or lets the lease of its call end. An Oracle
-// checks what the stores grant in the logs of pacers, shares, keys and marks. Exported fields must be set before Begin.
+// Callers generates load on pacers with shares and on pacers with one log per key; each caller uses random instances.
+// Each caller takes all permits that it can get, and returns some of its permits or lets the lease of its call end. An
+// Oracle checks every grant of the stores, including grants in the logs of shares and keys. Exported fields must be set
+// before Begin.
 type Callers struct {
 	Policy   *pacing.Policy // from CallersPolicy
 	Stores   []pacing.Store // one store for each instance
@@ -32,7 +33,7 @@ type Callers struct {
 	tally  Tally
 }
 
-// called is an answered call with a request id.
+// called is a call with a request id, together with the answer that the caller got.
 type called struct {
 	call     *pacing.Call
 	slots    []pacing.Time
@@ -40,8 +41,8 @@ type called struct {
 	kept     int  // permits that the call had after a return; -1: unknown, or no return was made
 }
 
-// CallersPolicy returns pacers with names that no other test uses: a rate and a window with shares, a pacer per key,
-// and a ledger that counts permits.
+// CallersPolicy returns pacers with names that no other test uses. One pacer has a rate and shares, one has a window
+// and shares, one has a log per key, and one only counts permits (the ledger).
 func CallersPolicy() *pacing.Policy {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	p := &pacing.Policy{Pacers: []pacing.Pacer{
@@ -59,7 +60,7 @@ func CallersPolicy() *pacing.Policy {
 	return p
 }
 
-// NewCallers returns callers that use one instance with the policy on each store.
+// NewCallers returns test callers, and creates one instance of Pacers with the policy on each of the stores.
 func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *Callers {
 	c := &Callers{Policy: policy, Oracle: oracle, Patience: 10 * time.Second,
 		load: load{stop: make(chan struct{})}, Stores: stores}
@@ -69,7 +70,7 @@ func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *
 	return c
 }
 
-// watched is a store that passes each grant to an oracle.
+// watched is a store under test that also passes each grant to an Oracle.
 type watched struct {
 	pacing.Store
 	oracle *Oracle
@@ -87,8 +88,8 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 	return grant, err
 }
 
-// ofPacers returns the ask without the targets of shares, because a replayed grant may come from another step of the
-// call. The reply to that step may have been lost, and that step may have taken the permits from another share.
+// ofPacers returns a copy of the ask without the targets for shares. A replayed grant may come from another step of the
+// call, whose reply was lost, and that step may have asked for another share's part.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -110,13 +111,13 @@ func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) 
 	return back, err
 }
 
-// Begin starts the given number of callers, and one client that returns the permits of ended leases.
+// Begin starts the given number of test callers, and one client that returns the permits of ended leases.
 func (c *Callers) Begin(callers int, seed uint64) {
 	c.begin(callers, seed, 1000, c.once)
 	c.begin(1, seed, 2000, c.endLeases)
 }
 
-// endLeases lets a random instance return the permits of ended leases.
+// endLeases lets a random instance return the permits of ended leases to the pacers.
 func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 	defer cancel()
@@ -124,7 +125,7 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// call returns a random call. Most random calls belong to a share, or have a key, or both.
+// call returns a random call for permits. Most of these calls belong to a share, or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {
 		for _, i := range pacers {
@@ -146,7 +147,7 @@ func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	return call
 }
 
-// once makes a call, repeats it if it has a request id, and returns how long to wait until the next call.
+// once makes a call for permits, repeats it if it has a request id, and returns how long to wait until the next call.
 func (c *Callers) once(rng *rand.Rand) time.Duration {
 	call := c.call(rng)
 	for attempt := 0; ; attempt++ {
@@ -181,7 +182,8 @@ func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent
 	}
 }
 
-// mayReturn returns permits of some calls. A call with a lease may lose further permits when the lease ends.
+// mayReturn gives permits of some calls back to the pacers. A call with a lease may lose further permits when the lease
+// ends.
 func (c *Callers) mayReturn(rng *rand.Rand, call *pacing.Call, answer *pacing.Answer) {
 	returns := rng.IntN(100) < 30
 	past := &called{call: call, slots: slotsOf(&answer.Grant), returned: returns || call.Lease > 0, kept: -1}
@@ -213,7 +215,7 @@ func (c *Callers) take(p *pacing.Pacers, call *pacing.Call) (*pacing.Answer, err
 	return answer, err
 }
 
-// keep checks the answer and counts its permits.
+// keep checks the answer to a call and counts its permits.
 func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	slots := slotsOf(&answer.Grant)
 	c.mu.Lock()
@@ -225,7 +227,7 @@ func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	}
 }
 
-// note adds the call to the latest calls, which Settle repeats.
+// note adds the call to the list of the latest calls, which Settle repeats at the end of the test.
 func (c *Callers) note(past *called) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,8 +235,8 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack returns all permits of a call except the first used ones, and tries again until the return is answered.
-// giveBack returns how many permits the call then has; -1: unknown.
+// giveBack gives all permits of a call except the first "used" ones back, and tries again until the service answers.
+// The result is the number of permits that the call then has, or -1 if unknown.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
@@ -254,7 +256,7 @@ func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept in
 	return -1
 }
 
-// Tally returns the callers' counts so far.
+// Tally returns how many calls the test callers have made, and with which results.
 func (c *Callers) Tally() Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +264,7 @@ func (c *Callers) Tally() Tally {
 }
 
 // Settle repeats the latest calls, possibly at another instance, and fails the test if a call stays unanswered. Settle
-// adds a fault if a repeated call has other slots than before. Settle must be called after End, when the stores are
+// records a fault if a repeated call gets other slots than before. Settle must be called after End, when the stores are
 // healthy.
 func (c *Callers) Settle(t testing.TB) {
 	t.Helper()
@@ -287,8 +289,8 @@ func (c *Callers) Settle(t testing.TB) {
 	}
 }
 
-// Faults returns the faults that the oracle and the callers find, and reports granted permits that are missing in the
-// ledger.
+// Faults returns the faults that the Oracle and the callers found, including granted permits that are missing in the
+// ledger (a pacer that only counts permits).
 func (c *Callers) Faults(t testing.TB) []string {
 	t.Helper()
 	faults := append(c.Oracle.Faults(), c.faults...)

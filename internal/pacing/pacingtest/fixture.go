@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// fixture holds the store of one test case and its checkers.
+// fixture holds the store under test for one test case, and the checkers of its grants.
 type fixture struct {
 	*testing.T
 	store  pacing.Store
@@ -35,7 +35,7 @@ func (f *fixture) judge() {
 	require.Empty(f, f.oracle.Faults())
 }
 
-// process and names are the two numbers in each name that Name returns. One process never repeats a name, and two
+// process and names are the two numbers in each pacer name that Name returns. One process never repeats a name, and two
 // processes hardly ever use the same name.
 var (
 	process = rand.Uint32()
@@ -45,7 +45,7 @@ var (
 // Name returns a pacer name that no other test uses.
 func Name() string { return fmt.Sprintf("p%x-%d", process, names.Add(1)) }
 
-// Request returns a request that no other test uses.
+// Request returns a random request hash that no other test uses.
 func Request() pacing.Request {
 	sum := sha256.Sum256([]byte(Name()))
 	return pacing.Request(sum[:16])
@@ -56,10 +56,10 @@ func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
 
-// spaced returns the limit of a rate with the given interval between two slots.
+// spaced returns a limit of one permit per interval, which pacing uses for a rate.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
-// ask returns an ask for permits of the targets, with slots that are at most wait in the future.
+// ask returns an ask for permits of the targets, with slots at most "wait" in the future.
 func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask {
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
@@ -87,7 +87,7 @@ func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 // slack is the largest difference between a store's clock and the test's clock.
 const slack = pacing.Time(250_000)
 
-// takeAll takes permits in as many asks as needed, and returns the number of granted permits.
+// takeAll takes permits in as many requests to the store as needed, and returns the number of granted permits.
 func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Target) (granted int) {
 	f.Helper()
 	for more := true; more; {
@@ -97,7 +97,7 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// together runs n callers in parallel. Each caller makes its asks one after another.
+// together runs n callers in parallel. Each caller sends its requests to the store one after another.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()
 	var calls sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Greedy is a group of clients that take all permits that they can get, each from a random store. An Oracle checks the
-// grants of these clients. Exported fields must be set before Begin.
+// Greedy is a group of test clients that take all permits that they can get, each from a random store. An Oracle checks
+// the grants of these clients. Exported fields must be set before Begin.
 type Greedy struct {
 	Stores  []pacing.Store
 	Targets []pacing.Target // the targets of every ask
@@ -62,7 +62,7 @@ func (y *Tally) String() string {
 		"last error: %v", y.Calls, y.Granted, y.Returned, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
 }
 
-// Tally returns the clients' counts so far.
+// Tally returns how many calls the test clients have made, and with which results.
 func (g *Greedy) Tally() Tally {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,7 +75,7 @@ func (g *Greedy) String() string {
 	return y.String()
 }
 
-// NewGreedy returns clients with a call timeout of 10 seconds and a new oracle.
+// NewGreedy returns test clients with a timeout of 10 seconds for each call and a new Oracle.
 func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	return &Greedy{
 		Stores: stores, Targets: targets, Sizes: []int{1, 10, 100, 1000, 1000, 1000},
@@ -90,7 +90,8 @@ func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.o
 // longestPause is the longest pause of a client after the store has reported a long wait.
 const longestPause = 5 * time.Millisecond
 
-// once asks for permits, repeats the ask if it has a request id, and returns how long to wait until the next ask.
+// once asks a store for permits, repeats the request if it has a request id, and returns how long to wait until the
+// next request.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
@@ -112,8 +113,8 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// giveBack returns all permits of a request except the first used ones, and tries again until the return is answered.
-// The client first removes these permits from the oracle, because an unanswered return may have succeeded.
+// giveBack returns all permits of a request except the first "used" ones to the store, and tries again until the store
+// answers. giveBack first removes these permits from the Oracle, because an unanswered return may have succeeded.
 func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
 	g.Oracle.GiveUp(a, used)
 	for range 100 {
@@ -159,8 +160,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the clients have been granted the given number of additional permits. Takes fails the test when the
-// store grants no more permits.
+// Takes waits until the test clients have got the given number of additional permits. Takes fails the test if the store
+// stops granting permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -169,8 +170,8 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 	}
 }
 
-// Settle repeats some of the requests, possibly at another store, and fails the test if a request stays unanswered.
-// Settle must be called after End, when the stores are healthy.
+// Settle repeats some of the clients' requests, possibly at another store, and fails the test if a request stays
+// unanswered. Settle must be called after End, when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
 	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which the store still remembers
@@ -186,8 +187,8 @@ func (g *Greedy) Settle(t testing.TB) {
 	}
 }
 
-// Faults returns the faults that the oracle finds, and reports granted permits that are missing in the ledger. The
-// ledger is a target whose limit is never reached, so that its log counts all permits.
+// Faults returns the faults that the Oracle found, including granted permits that are missing in the ledger. The ledger
+// is a target whose limit is never reached, so that its log counts all granted permits.
 func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	t.Helper()
 	faults := g.Oracle.Faults()

@@ -10,8 +10,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Irregular returns a target with a window of one second, and asks that fill the window with permits at irregular
-// distances. Every later grant of that target has equally irregular distances.
+// Irregular returns a target with a window of one second, and requests that fill the window with permits at irregular
+// distances. Every later grant of that target then has equally irregular distances.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -61,7 +61,7 @@ func fullLog(f *fixture) {
 	}
 }
 
-// history makes random asks for a few targets.
+// history makes random requests for permits of a few targets.
 type history struct {
 	*fixture
 	rng     *rand.Rand
@@ -70,12 +70,12 @@ type history struct {
 	asked   []*pacing.Ask
 }
 
-// exactRuns is the number of runs below which a log has merged no runs and is exact.
+// exactRuns is a number of runs; while a log has fewer, the store has not moved any permit to shorten the log.
 const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
 
-// runHistories runs random histories, and calls between after each step of a history.
+// runHistories makes random sequences of requests to the store, and calls the function between after each request.
 func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	f.Helper()
 	f.Logf("seed %d", seed)
@@ -129,8 +129,8 @@ func (h *history) step() {
 	}
 }
 
-// again repeats a request with the current limits and a random wait. A store that has forgotten the request grants it
-// anew, so the request keeps its longest wait for a later return.
+// again repeats an earlier request with the current limits and a random wait. If the store has forgotten the request,
+// it grants the request anew. The request therefore keeps the longest wait so far, which a later return needs.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)

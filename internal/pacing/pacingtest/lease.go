@@ -45,8 +45,8 @@ func leasesEnd(f *fixture) {
 	require.Equal(f, pacing.LeaseBegun, keep(left, time.Minute, ""))
 }
 
-// leasesReturn checks that the permits of a silent sender are returned, and that a sender that repeats its call keeps
-// its permits.
+// leasesReturn checks that a sender that stops repeating its call loses its permits when the lease ends. A sender that
+// repeats its call must keep its permits.
 func leasesReturn(f *fixture) {
 	one := target(spaced(10 * time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: 10 * time.Hour}}}
@@ -101,7 +101,7 @@ func leasesReturn(f *fixture) {
 }
 
 // leasesRace checks a call that is repeated when its lease has ended. Another instance returns the permits after the
-// store has replayed them, and before the repeated call extends the lease.
+// store has granted them to the repeated call again, and before the repeated call extends the lease.
 func leasesRace(f *fixture) {
 	one := target(spaced(time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}
@@ -127,7 +127,7 @@ func leasesRace(f *fixture) {
 	require.LessOrEqual(f, again.Granted, 1, "at most the slot that has come")
 }
 
-// beforeKeep is a store that calls do before each KeepLease.
+// beforeKeep is a store that calls the function do before each KeepLease.
 type beforeKeep struct {
 	pacing.Store
 	do func()

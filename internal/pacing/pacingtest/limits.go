@@ -116,8 +116,9 @@ func sharedTarget(f *fixture) {
 	f.takeAll(40, time.Minute, fast, slow)
 }
 
-// sharedRun checks permits of one ask of which the first slots are in the line of both targets, at the distance of a
-// rate. At one target the third slot is a slot ahead, so it is delayed to a whole number of intervals.
+// sharedRun checks a request for three permits of two targets with rates. At the second target, the third permit waits
+// only for the first target. The store must therefore delay this permit to a whole number of the second target's
+// intervals.
 func sharedRun(f *fixture) {
 	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))
 	f.take(ask(2, time.Hour, wide)) // slots 0 and 70 s
@@ -239,7 +240,8 @@ func forget(f *fixture) {
 	require.NoError(f, f.store.ForgetPacer(context.Background(), Name(), ""), "absent is no error")
 }
 
-// malformations lists changes that make a valid ask invalid, by a part of the expected error text.
+// malformations lists changes that make a valid request for permits invalid; each key is a part of the expected error
+// text.
 var malformations = map[string]func(a *pacing.Ask){
 	"targets, got 0":      func(a *pacing.Ask) { a.Targets = nil },
 	"targets, got 9":      func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },

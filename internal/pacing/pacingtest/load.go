@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// load runs clients until End is called; each client makes one call after another.
+// load runs test clients until End is called; each client makes one call after another.
 type load struct {
 	Rest time.Duration // the pause of a client between two calls
 
@@ -15,8 +15,9 @@ type load struct {
 	ended   sync.Once
 }
 
-// begin starts clients with random numbers from the seed; each client has its own stream, from the given stream on.
-// once makes a call, repeats the call if it must be answered, and returns how long to wait until the next call.
+// begin starts test clients, each with its own stream of random numbers from the seed; the first client has the given
+// stream. The argument once is a function that makes a call, repeats it if it must be answered, and returns how long to
+// wait until the next call.
 func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) time.Duration) {
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, stream+uint64(i)))
@@ -28,8 +29,8 @@ func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) tim
 	}
 }
 
-// End stops the clients and waits for them. A client that repeats a request stops when the request is answered. Defer
-// End, so that the load also stops when a test fails.
+// End stops the test clients and waits for them. A client that repeats a request stops only when the request is
+// answered. A test should defer End, so that the load also stops when the test fails.
 func (l *load) End() {
 	l.ended.Do(func() { close(l.stop) })
 	l.running.Wait()

@@ -10,7 +10,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Memory is a minimal pacing.Store that keeps logs and requests in maps. Memory never forgets a request.
+// Memory is a minimal pacing.Store for tests that keeps logs and requests in maps. Memory never forgets a request.
 type Memory struct {
 	mu       sync.Mutex
 	now      func() time.Time
@@ -29,7 +29,7 @@ type lease struct {
 
 var _ pacing.Store = (*Memory)(nil)
 
-// NewMemory returns an empty store that uses the clock now.
+// NewMemory returns an empty store that reads the time from the function now.
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{},
 		taken: map[pacing.Request][]*pacing.Log{}, leases: map[pacing.Request]*lease{}}
@@ -106,7 +106,7 @@ func (m *Memory) Requests() int {
 	return len(m.requests)
 }
 
-// of returns the logs of the targets and creates missing logs.
+// of returns the logs of the targets, and creates an empty log for each target that has none.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
 		name := nameOf(&targets[i])

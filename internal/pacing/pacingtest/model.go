@@ -9,19 +9,19 @@ import (
 	"capper/internal/pacing"
 )
 
-// single is a log that keeps each slot separately and follows the rules in the documentation of package pacing.
+// single is a log of the model: a plain list of slots that follows the rules in the documentation of package pacing.
 type single struct {
 	slots []pacing.Time
 	split pacing.Log // says which slots are slots ahead
-	// loose reports that the log has had many slots ahead. A store may then have ended a search for free slots between
-	// them at pacing.MostLooks, and the slots of store and model may differ.
+	// loose reports that the log has had many reserved slots with free slots between them. A store may then have ended
+	// a search for free slots at pacing.MostLooks, and the slots of store and model may differ.
 	loose bool
 }
 
-// exactAhead is the number of slots ahead up to which no search for free slots ends at pacing.MostLooks.
+// exactAhead is a number of slots in Log.Ahead with which a search for a free slot never ends at pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// newest returns the newest slot in the line of the log, or 0 if the line is empty.
+// newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such slot.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
 		return 0
@@ -29,7 +29,8 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// allows returns at if every window that contains at has fewer than Max slots. Otherwise allows returns a later slot.
+// allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise allows returns
+// a later instant to try.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
 	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {
@@ -46,7 +47,7 @@ func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	return at
 }
 
-// firstOf returns the first slot, at from or later, that all logs allow.
+// firstOf returns the first slot, not before "from", at which the limits of all targets allow one more permit.
 func firstOf(from pacing.Time, logs []*single, targets []pacing.Target) pacing.Time {
 	at := from
 	for _, log := range logs {
@@ -71,13 +72,13 @@ func loosen(logs []*single) {
 	}
 }
 
-// planned is the slot that the targets grant next.
+// planned is the slot that the model expects the targets to grant next.
 type planned struct {
 	at, raw pacing.Time   // with and without the delay to a whole number of intervals
 	own     []pacing.Time // by target: its own next slot if the permit is a slot ahead there, else 0
 }
 
-// planOf returns the slot that the targets grant next, at from or later.
+// planOf returns the slot, not before "from", that the model expects the targets to grant next.
 func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
 	p.raw, p.own = firstOf(from, logs, targets), make([]pacing.Time, len(logs))
 	p.at = p.raw
@@ -106,7 +107,8 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// affords reports whether the targets that have the permit's slot in their line can afford a delay until up.
+// affords reports whether a delay of the permit until up costs each target for which the permit waits only a small part
+// of its rate.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
 		for _, limit := range targets[i].Limits {
@@ -122,7 +124,7 @@ func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Targe
 	return true
 }
 
-// put adds a permit at the planned slot to the logs.
+// put adds a permit at the planned slot to the model's logs.
 func (p *planned) put(logs []*single) {
 	for i, log := range logs {
 		at := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
@@ -138,8 +140,8 @@ func (p *planned) put(logs []*single) {
 	}
 }
 
-// model computes the slots of permits one by one, by the rules in the documentation of package pacing. The model
-// predicts each grant of a store, and must see all calls.
+// model computes the slots of permits one by one, by the rules in the documentation of package pacing. Tests compare
+// the model's prediction with each grant of a store, so the model must see all calls.
 type model struct {
 	logs     map[string]*single
 	requests map[pacing.Request]held
@@ -148,7 +150,7 @@ type model struct {
 	forgotten map[string]bool
 }
 
-// held is a request that the store must remember.
+// held is a request for permits that the store under test must remember.
 type held struct {
 	slots []pacing.Time
 	until pacing.Time // the store remembers the request at least until then
@@ -159,7 +161,7 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// hold records the slots of the ask's request, unless the grant was replayed.
+// hold records in the model which slots the ask's request got, unless the store repeated an earlier grant.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
 		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}
@@ -167,7 +169,7 @@ func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 }
 
 // remembered returns the slots that an earlier ask with the same request id received. A store may forget a request some
-// time after the request's latest slot.
+// time after the latest slot of its grant.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
 	held, known := m.requests[ask.Request]
@@ -177,7 +179,7 @@ func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time,
 	return held.slots, known
 }
 
-// logsOf returns the logs of the targets and creates missing logs.
+// logsOf returns the model's logs of the targets, and creates an empty log for each target that has none.
 func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	for i := range targets {
 		name := nameOf(&targets[i])
@@ -189,7 +191,7 @@ func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	return logs
 }
 
-// place adds permits to the logs, at most most, and returns their slots.
+// place adds at most "most" permits of the ask to the model's logs, and returns their slots.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	logs := m.logsOf(ask.Targets)
 	for _, log := range logs {
@@ -209,8 +211,8 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// compare returns how the grant differs from the model's prediction, or "" if they are equal. After a log has had many
-// slots ahead, compare accepts every difference in it, and only the oracle judges the log.
+// compare returns how the store's grant differs from the model's prediction, or "" if they are equal. If a target's log
+// is loose, compare accepts every difference, and only the Oracle judges the grants.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	differs, logs := m.compareAll(ask, grant), m.logsOf(ask.Targets)
 	if differs == "" || !slices.ContainsFunc(logs, func(log *single) bool { return log.loose }) {
@@ -257,7 +259,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// because reports whether the grant gives a correct reason why the next slot is not free now.
+// because reports whether the grant names a correct target and limit as the reason why the next slot is not free now.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
 		return plan.at == now && grant.Target == -1

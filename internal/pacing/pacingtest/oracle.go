@@ -11,8 +11,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Oracle records the grants of callers and finds grants that break a limit. An Oracle sees only grants that callers
-// received; a lost reply cannot cause a false fault. An Oracle is safe for concurrent use.
+// Oracle records the grants of permits that test callers received, and finds grants that exceed a limit. An Oracle sees
+// only grants that callers received, so a lost reply cannot cause a false fault. An Oracle is safe for concurrent use.
 type Oracle struct {
 	mu       sync.Mutex
 	logs     map[string][]point
@@ -22,7 +22,7 @@ type Oracle struct {
 	added    int // number of added grants
 }
 
-// point is a number of permits with the same slot.
+// point is a number of granted permits that have the same slot.
 type point struct {
 	at      pacing.Time
 	permits int
@@ -32,7 +32,7 @@ type point struct {
 	request pacing.Request
 }
 
-// keeping says which permits a request has after its other permits were returned.
+// keeping says which permits a request still has after its other permits were returned.
 type keeping struct {
 	permits int         // the number of the first permits that the request keeps
 	at      pacing.Time // when the store removed the other permits
@@ -44,8 +44,8 @@ func NewOracle() *Oracle {
 		returned: map[pacing.Request]keeping{}}
 }
 
-// CloneBefore copies the oracle, calls do, and returns the copy. No other method can change the oracle until do
-// returns, so no client gives up a permit in that time.
+// CloneBefore copies the oracle, calls the function do, and returns the copy. No other method can change the oracle
+// until do returns, so no client can record a returned permit in that time.
 func (o *Oracle) CloneBefore(do func()) *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,7 +67,7 @@ func (o *Oracle) clone() *Oracle {
 	return c
 }
 
-// Add records the grant of the ask.
+// Add records a grant that a caller received for the ask.
 func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,8 +79,8 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 			o.repeated(ask, before, points, grant.Replayed)
 			return // the oracle has already recorded these permits
 		}
-		// Either the request is new, or the store forgot the request and granted it anew. If the reply to the new grant
-		// was lost, this grant is a replay of the new grant.
+		// Either the request is new, or the store forgot the request and granted it anew. If the reply with the new
+		// grant was lost, this grant is a replay of the new grant.
 		delete(o.returned, ask.Request)
 		o.requests[ask.Request] = points
 	}
@@ -93,7 +93,7 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// repeated judges the grant of a repeated request that the store has not forgotten.
+// repeated checks the grant of a repeated request that the store cannot have forgotten yet.
 func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool) {
 	if kept, some := o.returned[ask.Request]; some && replayed {
 		o.replayed(before, points, kept)
@@ -103,7 +103,7 @@ func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool
 	}
 }
 
-// replayed judges the replay of a grant after some of its permits were returned.
+// replayed checks that a repeated request, some of whose permits were returned, gets only the remaining permits.
 func (o *Oracle) replayed(before, points []point, kept keeping) {
 	before, granted := first(before, pacing.MaxPermits), 0
 	for _, p := range points {
@@ -119,7 +119,7 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// first returns points with only the first permits.
+// first returns the points that hold the first permits, up to the given number.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {
 		if p.permits = min(p.permits, permits); p.permits == 0 {
@@ -131,8 +131,8 @@ func first(points []point, permits int) (some []point) {
 	return some
 }
 
-// GiveUp removes from the oracle the permits that the sender of a request returns: all permits except the first used
-// ones. A sender calls GiveUp before it asks the store to remove the permits.
+// GiveUp removes permits that a sender is about to return from the oracle: all permits of the request except the first
+// "used" ones. A sender calls GiveUp before it asks the store to remove the permits.
 func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +155,7 @@ func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 	}
 }
 
-// Return records that the store has removed returned permits of a request.
+// Return records in the oracle that the store has removed returned permits of a request.
 func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,14 +172,14 @@ func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	}
 }
 
-// nameOf returns the name of the target's log.
+// nameOf returns a map key for the log of the target: the names of the pacer and of the message.
 func nameOf(t *pacing.Target) string { return t.Pacer + "/" + t.Message }
 
 func (o *Oracle) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// points returns the slots of the grant, and reports a fault if they do not fit the ask.
+// points returns the slots of the grant. If the slots contradict the ask, points records a fault.
 func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	total, latest := 0, grant.At
 	for _, run := range grant.Runs {
@@ -225,7 +225,7 @@ func forgetPacer[L any](logs map[string]L, pacer string) {
 	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
-// Granted returns how many granted permits of the target the oracle has recorded.
+// Granted returns how many permits the target has granted, as far as the oracle has recorded them.
 func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -235,8 +235,8 @@ func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	return permits
 }
 
-// Faults returns all faults: windows with more permits than their limit, requests with two different grants, and slots
-// that do not fit the ask.
+// Faults returns all faults that the oracle has found in grants. A fault is a window with too many permits, a request
+// with two different grants, or a slot that contradicts the ask.
 func (o *Oracle) Faults() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -257,7 +257,7 @@ func inOrder(points []point) {
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
 
-// limitsOf returns all limits that applied to the points.
+// limitsOf returns all limits that applied when the points were granted.
 func limitsOf(points []point) (limits []pacing.Limit) {
 	for i := range points {
 		if i > 0 && &points[i].limits[0] == &points[i-1].limits[0] {
@@ -273,8 +273,8 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 }
 
 // exceeded returns a description of the fullest window that exceeds the limit, or "" if no window does. The points must
-// be sorted by slot. The limit must have applied to the window's last grant, both by the store's time and by the order
-// of Add.
+// be sorted by slot. exceeded ignores a window if the limit did not apply to its last grant, by the store's time or by
+// the order of Add.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -292,8 +292,8 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 	return fault
 }
 
-// lastHas reports whether the limit applied to the last granted point, both by the store's time and by the order of
-// Add.
+// lastHas reports whether the limit applied to the point that was granted last, both by the store's time and by the
+// order of Add.
 func lastHas(points []point, limit pacing.Limit) bool {
 	last := slices.MaxFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.order, b.order))
@@ -302,9 +302,9 @@ func lastHas(points []point, limit pacing.Limit) bool {
 	return slices.Contains(last.limits, limit) && slices.Contains(added.limits, limit)
 }
 
-// Share returns how fast the target's permits were granted, as a share of the speed that its strictest limit allows.
-// The share is the shortest time in which the limit allows the permits of all full windows, divided by the time that
-// they took. The result windows is the number of full windows.
+// Share returns how fast the target's permits were granted, as a fraction of the speed that its strictest limit allows.
+// Share divides the shortest time in which the limit allows the permits of all full windows by the time that they took.
+// The result windows is the number of full windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -324,7 +324,7 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// holder returns the slot of the permit with the given number; the first permit has number 0.
+// holder returns the slot of the permit with the given number; the first permit of the points has number 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0
 	for ; permit >= points[i].permits; i++ {

@@ -10,16 +10,17 @@ import (
 	"capper/internal/pacing"
 )
 
-// These constants are the times of a simulation of waits: callers with the shorter wait call from reachFrom to reachTo.
+// These constants are the times of a simulation with two groups of callers: those with the shorter wait call from
+// reachFrom to reachTo.
 const (
 	reachFrom, reachTo = 2 * time.Second, 20 * time.Second
 	reachEnd           = 36 * time.Second
 	reachLongest       = 6 * time.Second // how far in the future the pacers grant slots
 )
 
-// RunWaits checks that callers with a long wait do not starve callers with a shorter wait. After the earlier grants,
-// each group gets at least 40 % of its half of the rate, and both groups get at least 95 % of the rate. RunWaits runs
-// each case whose number is a multiple of step.
+// RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait.
+// After the slots of earlier grants, each group must get at least 40 % of its half of the rate, and both together at
+// least 95 % of the rate. RunWaits runs each case whose number is a multiple of step.
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
@@ -47,7 +48,8 @@ func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// greedily returns a group of callers that take all permits that they can get, with the pacers, wait and times of like.
+// greedily returns a group of callers that take all permits that they can get. The callers have the pacers, wait and
+// times of the argument like.
 func greedily(like sharer) (group []sharer) {
 	for _, size := range [][2]int{{8, 1}, {2, 50}, {1, 1000}} {
 		like.workers, like.permits = size[0], size[1]
@@ -79,7 +81,7 @@ func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	}
 }
 
-// farthest returns the longest wait for a slot among the calls between from and to.
+// farthest returns the longest wait for a slot among the calls of the simulation between the times "from" and "to".
 func (s *sharing) farthest(from, to time.Duration) (longest time.Duration) {
 	for _, g := range s.grants {
 		if g.asked >= s.start.Add(from) && g.asked < s.start.Add(to) {

@@ -49,8 +49,8 @@ func reusedRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(3, 0, one), request)).Replayed)
 }
 
-// emptyRequest checks that a request that got no permits can be repeated, and then gets permits that have become
-// available.
+// emptyRequest checks that a request that got no permits can be repeated, and then gets permits that are available by
+// then.
 func emptyRequest(f *fixture) {
 	one, request := target(pacing.Limit{Max: 1, Window: time.Hour}), Request()
 	f.take(ask(1, 0, one))
@@ -61,8 +61,8 @@ func emptyRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 }
 
-// continuedRequest checks requests of several steps, and that requests with different Content are different. The store
-// remembers a step that continues a request even if the step got no permits.
+// continuedRequest checks requests that ask the store in several steps, and that the store rejects a repetition with a
+// different Content. The store remembers a step that continues a request even if the step got no permits.
 func continuedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1, Window: time.Hour}), target(spaced(time.Millisecond))
 	next := requested(ask(1, 0, one, two), Request())
@@ -83,8 +83,8 @@ func continuedRequest(f *fixture) {
 	require.ErrorAs(f, err, new(*pacing.ReuseError))
 }
 
-// endedRequest checks that an ask with Ends takes no permits, and that later asks for its request take none either. A
-// request that already has permits keeps them.
+// endedRequest checks that an ask with the field Ends takes no permits, and that later asks with the same request take
+// none either. A request that already has permits keeps them.
 func endedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 3, Window: time.Hour}), target(spaced(time.Millisecond))
 	for _, targets := range [][]pacing.Target{{one}, {one, two}} {
@@ -153,8 +153,8 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders takes permits of targets in opposite orders, so that a store that locks logs in the order of an ask
-// would deadlock.
+// concurrentOrders takes permits of the same targets in opposite orders at once. A store that locks logs in the order
+// of the targets would deadlock.
 func concurrentOrders(f *fixture) {
 	const most = 400
 	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),

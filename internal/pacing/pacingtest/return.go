@@ -14,7 +14,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// compareReturn returns how the result of a return differs from the model's prediction, or "" if they are equal.
+// compareReturn returns how the store's result for returned permits differs from the model's prediction, or "" if they
+// are equal.
 func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) string {
 	m.latest = max(m.latest, got.At)
 	held, known := m.requests[ask.Request]
@@ -46,8 +47,8 @@ func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) s
 	return ""
 }
 
-// removed removes the slots from the target's log if the log has them. removed returns how the store's number of
-// removed slots differs from the model's, or "" if the difference is allowed.
+// removed removes the returned slots from the model's log of the target if the log has them. removed returns how the
+// store's number of removed slots differs from the model's, or "" if the difference is allowed.
 func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Time, got int) string {
 	log := m.logs[nameOf(target)]
 	switch {
@@ -80,7 +81,7 @@ func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Tim
 	return fmt.Sprintf("%d slots of %s removed, not %d of %d", got, nameOf(target), n, len(back))
 }
 
-// strandsOf returns the runs of a log from which no permit was returned.
+// strandsOf converts the runs of a log to strands. No permit may have been returned from the log.
 func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
 	for i, r := range log.Runs {
 		end := log.Total
@@ -103,7 +104,7 @@ func everySlot(log *pacing.Log) (slots []pacing.Time) {
 	return slots
 }
 
-// giveBack returns permits and checks that the result equals the model's prediction.
+// giveBack returns permits to the store, and checks that the result equals the model's prediction.
 func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	f.Helper()
 	f.oracle.GiveUp(ask, used)
@@ -115,8 +116,8 @@ func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	return back
 }
 
-// givenBack checks that all targets of a request lose its returned permits, only once, and only permits with future
-// slots.
+// givenBack checks that a return removes the permits from all targets of the request, only once, and only permits with
+// future slots.
 func givenBack(f *fixture) {
 	long, even := target(pacing.Limit{Max: 100, Window: day}), target(spaced(time.Minute))
 	request := requested(ask(60, time.Hour, long, even), Request())
@@ -138,7 +139,7 @@ func givenBack(f *fixture) {
 	require.ErrorAs(f, err, new(*pacing.ReuseError))
 }
 
-// returnedRoom checks that later permits get the freed slots of returned permits, before later slots.
+// returnedRoom checks that the slots of returned permits are free again, and that later permits get these slots first.
 func returnedRoom(f *fixture) {
 	even := target(spaced(10 * time.Second))
 	requests := [3]*pacing.Ask{}
@@ -186,7 +187,7 @@ func returnedAndForgotten(f *fixture) {
 	require.Equal(f, 4, f.take(ask(4, 270*time.Second, other)).Granted)
 }
 
-// returnedConcurrently checks calls that take, repeat and return the same requests concurrently.
+// returnedConcurrently checks callers that concurrently take, repeat and return the permits of the same requests.
 func returnedConcurrently(f *fixture) {
 	const most, callers, rounds = 300, 6, 15
 	one, even := target(pacing.Limit{Max: most, Window: day}), target(spaced(100*time.Millisecond),
@@ -223,8 +224,8 @@ func returnedConcurrently(f *fixture) {
 	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and returns all except the first used ones. takeAndReturn adds to stayed
-// the number of returned permits that the log of the first target could not remove.
+// takeAndReturn takes the permits of a request and returns all except the first "used" ones. takeAndReturn adds to
+// stayed the number of returned permits that the store could not remove from the first target's log.
 func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {
@@ -242,7 +243,7 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64)
 	return err
 }
 
-// returnedParts checks that the return of a call with several steps returns the permits of all steps.
+// returnedParts checks a call that took its permits in several steps: a return must give back the permits of all steps.
 func returnedParts(f *fixture) {
 	irregular := seeded(f, 40)
 	pacers := pacing.New(f.store, &pacing.Policy{Pacers: []pacing.Pacer{

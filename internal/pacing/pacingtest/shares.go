@@ -14,11 +14,11 @@ import (
 	"capper/internal/testkit"
 )
 
-// OpenOnClock opens the store under test with a clock of the test.
+// OpenOnClock opens the store under test with a clock that the test controls.
 type OpenOnClock func(t *testing.T, clock func() time.Time) pacing.Store
 
-// sharer is a group of workers. Each worker calls for permits, waits for all or half of the time until their slots, and
-// calls again.
+// sharer is a group of simulated workers. Each worker asks for permits, waits for all or half of the time until their
+// slots, and asks again.
 type sharer struct {
 	share    string
 	pacers   []string
@@ -30,7 +30,7 @@ type sharer struct {
 	instance int
 }
 
-// sharing simulates callers of pacers with shares on one store.
+// sharing simulates callers that take permits of pacers with shares from one store.
 type sharing struct {
 	*testing.T
 	pacers  []pacing.Pacer
@@ -45,13 +45,13 @@ type sharing struct {
 	calls     turns
 }
 
-// gift is one permit of a caller: when the caller asked for it, and its slot.
+// gift is one permit that a simulated caller got: when the caller asked for the permit, and its slot.
 type gift struct {
 	caller    int
 	asked, at pacing.Time
 }
 
-// turn says when a worker makes its next call.
+// turn says when a simulated worker makes its next call.
 type turn struct {
 	at     pacing.Time
 	order  uint64
@@ -126,7 +126,8 @@ func (s *sharing) call(w turn) {
 	heap.Push(&s.calls, turn{again, s.rng.Uint64(), w.caller})
 }
 
-// perSecond returns how many permits a second of a caller have a slot between from and to; caller -1 means all callers.
+// perSecond returns how many permits per second a caller got with slots between "from" and "to"; caller -1 means all
+// callers.
 func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	n := 0
 	for _, g := range s.grants {
@@ -156,13 +157,13 @@ func (s *sharing) judge() {
 	}
 }
 
-// shared returns a pacer with the given rate a second and the shares.
+// shared returns a pacer with the given number of permits per second and the shares.
 func shared(permits int, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Rate: pacing.Rate{Permits: permits, Per: time.Second}, Shares: shares,
 		MaxWait: pacing.MaxWait}
 }
 
-// windowed returns a pacer with one limit and the shares.
+// windowed returns a pacer with one limit, without a rate, and with the shares.
 func windowed(most int, window time.Duration, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Limits: []pacing.Limit{{Max: most, Window: window}}, Shares: shares,
 		MaxWait: pacing.MaxWait}
@@ -174,8 +175,8 @@ const (
 	sharesEnd            = 19 * time.Second
 )
 
-// settle returns the time after which a share gets its part of the pacer: a second, or longer for long windows and slow
-// rates.
+// settle returns how long a share may need, after its first call, to get its part of the pacer. The time is a second,
+// or longer for long windows and slow rates.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {
@@ -193,7 +194,8 @@ func perSecondOf(p *pacing.Pacer) float64 {
 	return least
 }
 
-// others returns callers without a share that take all permits that they can get, some of them with a long wait.
+// others returns simulated callers without a share that take all permits that they can get, some of them with a long
+// wait.
 func others(pacer string, wait time.Duration, instance int) []sharer {
 	return []sharer{
 		{pacers: []string{pacer}, workers: 32, permits: 1, wait: wait, instance: instance},
@@ -202,9 +204,10 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 	}
 }
 
-// RunShares checks what shares promise, whatever the callers without a share ask. While a share is in demand, it gets
-// its part of the pacer after a second, and the other callers get the rest of the pacer. While no share is in demand,
-// the other callers get the whole pacer. RunShares runs each pacer whose number is a multiple of step.
+// RunShares checks that a share gets its part of a pacer, whatever the callers without a share ask for. While calls use
+// a share, it must get its part of the pacer after a second, and the other callers must get the rest of the pacer.
+// While no call uses a share, the other callers must get the whole pacer. RunShares tests each pacer whose number is a
+// multiple of step.
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -222,7 +225,8 @@ func RunShares(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// sharesHold checks what the shares of one pacer promise, beside other callers with the given wait.
+// sharesHold checks that the shares of one pacer get their parts while other callers ask for permits with the given
+// wait.
 func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Duration, instance int) {
 	t.Helper()
 	s := &sharing{T: t, pacers: []pacing.Pacer{p}}
@@ -255,8 +259,7 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	}
 }
 
-// sharing returns two instances with a policy of the pacers, and their clock, which moves only when the test advances
-// it.
+// sharing returns two instances whose policy has the given pacers, and the clock of both, which only the test advances.
 func (f *fixture) sharing(pacers ...pacing.Pacer) (one, two *pacing.Pacers, clock *testkit.Clock) {
 	clock = testkit.NewClock()
 	for _, p := range []**pacing.Pacers{&one, &two} {
@@ -275,7 +278,8 @@ func (f *fixture) takeOf(p *pacing.Pacers, call pacing.Call) *pacing.Answer {
 	return answer
 }
 
-// sharesKept checks which permits a share reserves, with windows and intervals that do not end during the test.
+// sharesKept checks how many permits stay reserved for a share. The windows and intervals in sharesKept are too long to
+// end during the test.
 func sharesKept(f *fixture) {
 	otp := []pacing.Share{{Name: "otp", Percent: 20}}
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}, Shares: otp}
@@ -344,7 +348,8 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
-// late is a store that answers the first step of a call, keeps the ask of the next step, and returns an error for it.
+// late is a store that answers the first step of a call. For the next step, late keeps the request, to send it later,
+// and returns an error.
 type late struct {
 	pacing.Store
 	answered int // number of asks with a request id
@@ -361,7 +366,8 @@ func (l *late) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, 
 	return l.Store.TakePermits(ctx, ask)
 }
 
-// lateStep checks that a repeated call gets the same slots when a step of the first call arrives at the store later.
+// lateStep checks that a repeated call gets the same slots even if a step of the first call reaches the store only
+// afterwards.
 func lateStep(f *fixture) {
 	pacer := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
@@ -388,7 +394,7 @@ func lateStep(f *fixture) {
 		Share: "otp", Client: "c", RequestID: "s"}).Granted, "of the rest")
 }
 
-// sharesReturned checks the return of permits of a share and of the rest of a pacer.
+// sharesReturned checks that permits of a share, and of calls without a share, can be returned to a pacer.
 func sharesReturned(f *fixture) {
 	for _, share := range []string{"", "otp"} {
 		slow := pacing.Pacer{Name: Name(), Rate: pacing.Rate{Permits: 6, Per: time.Hour}, MaxWait: pacing.MaxWait,

@@ -9,10 +9,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// Open opens the store under test for one case, with a running clock, and closes the store through t.Cleanup.
+// Open opens the store under test for one test case, with a running clock, and closes the store through t.Cleanup.
 type Open func(t *testing.T) pacing.Store
 
-// Run runs the suite. Run returns when all cases, which run in parallel, have ended.
+// Run runs all test cases of the package in parallel on stores from open. Run returns when all cases have ended.
 func Run(t *testing.T, open Open) {
 	t.Run("pacing", func(t *testing.T) {
 		for _, c := range cases {
@@ -26,7 +26,7 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
-// RunOnClock runs random histories on a store whose clock the test sets forward and back.
+// RunOnClock sends random sequences of requests to a store whose clock the test sets forward and back.
 func RunOnClock(t *testing.T, open func(t *testing.T, clock func() time.Time) pacing.Store) {
 	clock := testkit.NewClock()
 	f := newFixture(t, open(t, clock.Now), clock.Now)
