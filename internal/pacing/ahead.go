@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// MostAhead is the largest number of strands of slots ahead in a log.
+// MostAhead is the largest number of strands (series of slots at equal distances) that a pacer's log may hold.
 const MostAhead = 128
 
-// MostReturned is the largest number of strands in a log after a return of permits has moved slots out of the line.
-// MostReturned is small because each strand makes all later searches for a free slot slower.
+// MostReturned is the largest number of strands (series of slots at equal distances) that a return of permits may leave
+// in a log. MostReturned is small because each strand in a log slows down all later searches for a free slot.
 const MostReturned = 32
 
-// Strand is a sequence of slots ahead at regular distances, as in Run. The strands of a log may overlap.
+// Strand is a series of slots at equal distances, between and before which later permits may still get slots. The
+// strands of a log may overlap in time.
 type Strand struct {
 	At      Time
 	Every   int64 // microseconds; 0: all permits at At
@@ -20,7 +21,7 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// run returns the strand as a Run whose first permit has the number 0.
+// run converts the strand to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
 // through returns how many permits of the strand have a slot at or before t.
@@ -48,11 +49,11 @@ func (s *Strand) after(t Time) Time {
 // Never is a Time later than every slot.
 const Never Time = math.MaxInt64
 
-// Ahead holds the slots ahead of a log: slots later than the newest slot of the log's runs. Later permits may still get
-// slots before the slots ahead.
+// Ahead holds the reserved slots of a log before which later permits may still get slots. No slot in Ahead is before a
+// slot in Log.Runs.
 type Ahead []Strand
 
-// through returns how many permits of the slots ahead have a slot at or before t.
+// through returns how many permits in all strands have a slot at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -60,7 +61,7 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// after returns the first slot ahead that is later than t, or Never.
+// after returns the first slot in any strand that is later than t, or Never if no strand has a later slot.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {
@@ -69,7 +70,7 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot ahead at or before t. ok is false if the log has no slot ahead at or before t.
+// before returns the last slot of any strand at or before t. ok is false if no strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -80,20 +81,20 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 	return last, ok
 }
 
-// walk visits slots ahead in the order of time.
+// walk moves an instant forward in time, and counts the slots of all strands up to that instant.
 type walk struct {
 	ahead   Ahead
 	passed  int64       // permits with slots up to the instant of the walk
 	strands []strandPos // by strand
 }
 
-// strandPos is the position that a walk has reached in one strand.
+// strandPos says how many permits of one strand a walk has passed, and which slot of the strand follows.
 type strandPos struct {
 	passed int64 // permits of the strand with slots up to the instant of the walk
 	next   Time  // the strand's first slot after that instant, or Never
 }
 
-// begin begins a walk at the instant t. begin reuses the memory of an earlier walk.
+// begin begins a walk over the strands at the instant t. begin reuses the memory of the walk that w has held before.
 func (w *walk) begin(a Ahead, t Time) {
 	w.ahead, w.passed = a, 0
 	w.strands = append(w.strands[:0], make([]strandPos, len(a))...)
@@ -102,7 +103,7 @@ func (w *walk) begin(a Ahead, t Time) {
 	}
 }
 
-// to moves the walk forward to the instant t, which must not be earlier than the walk's instant.
+// to moves the walk forward to the instant t. An instant t earlier than the walk's present instant is not allowed.
 func (w *walk) to(t Time) {
 	for i := range w.ahead {
 		if w.strands[i].next <= t {
@@ -111,7 +112,7 @@ func (w *walk) to(t Time) {
 	}
 }
 
-// move moves the walk in one strand to the instant t.
+// move updates the position of the walk in one strand, after the walk has moved to the instant t.
 func (w *walk) move(strand int, t Time) {
 	s, pos := &w.ahead[strand], &w.strands[strand]
 	n := s.through(t)
@@ -123,7 +124,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// next returns the first slot ahead after the walk's instant, or Never.
+// next returns the first slot of any strand after the walk's present instant, or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -132,8 +133,8 @@ func (w *walk) next() Time {
 	return first
 }
 
-// behind returns an instant before which no permit fits, because a strand alone fills every window after since. If no
-// strand alone fills every window, behind returns 0.
+// behind returns the first instant at which a further permit may fit, if one strand alone fills every window after
+// since. If no strand fills every window by itself, behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -145,7 +146,7 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// newest returns the last slot ahead, and false if there is no slot ahead.
+// newest returns the last slot of all strands, or false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
 // frees returns the last slot of the strand that ends first.
@@ -157,7 +158,8 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// space returns how many permits at the slot can be added to the strand without a change of its regular pattern.
+// space returns how many permits with the slot at can join the strand. The strand keeps the equal distances between its
+// slots.
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -172,8 +174,8 @@ func (s *Strand) space(at Time) (permits int64) {
 	return min(permits, MostBurst-s.Permits)
 }
 
-// add adds permits at one slot: to strands whose pattern these permits continue, or to a new strand. add returns the
-// number of permits that could not be added.
+// add adds permits with one slot to strands that continue with that slot, or to a new strand. add returns the number of
+// permits that it could not add.
 func (a *Ahead) add(at Time, permits int64) (left int64) {
 	for i := range *a {
 		s := &(*a)[i]
@@ -192,8 +194,9 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits at one slot ahead. If the log has too many strands, the earliest slots ahead move to the runs of
-// the log. No later permit can then get a slot before the moved slots.
+// Stand adds permits to the log in such a way that later permits may still get slots before them. If the log has too
+// many strands, Stand moves the earliest slots of the strands to Log.Runs. No later permit can then get a slot before
+// these moved slots.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -206,7 +209,7 @@ func (l *Log) Stand(at Time, permits int64) {
 	}
 }
 
-// Absorb moves the slots ahead up to t to the runs of the log.
+// Absorb moves the slots up to t from Log.Ahead to Log.Runs. No later permit can then get a slot before them.
 func (l *Log) Absorb(t Time) {
 	for {
 		next, until := -1, t // until: the first slot of the other strands
@@ -228,7 +231,7 @@ func (l *Log) Absorb(t Time) {
 	}
 }
 
-// take moves the strand's slots up to t to the runs of the log.
+// take moves the slots of one strand up to t from Log.Ahead to Log.Runs.
 func (l *Log) take(strand int, t Time) {
 	s := &l.Ahead[strand]
 	n := s.through(t)

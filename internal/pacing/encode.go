@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// RunSize is the size of an encoded run in bytes: At (7), Every (5), Burst (3), First (6), big endian.
+// RunSize is the size of an encoded Run in bytes. The encoding has the fields At (7 bytes), Every (5), Burst (3) and
+// First (6), big endian.
 const RunSize = 7 + 5 + 3 + 6
 
 // AppendRun appends the encoded run to dst.
@@ -23,8 +24,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes the runs of a log. total is the number of permits that the runs have ever had. DecodeRuns returns
-// an error for runs that cannot occur in a log.
+// DecodeRuns decodes the field Runs of a Log. The argument total becomes Log.Total: the number of permits that were
+// ever added to the runs. DecodeRuns returns an error for runs that cannot occur in a log.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("pacer log: the runs must have a multiple of %d bytes, got %d", RunSize, len(data))
@@ -63,7 +64,8 @@ func (l *Log) check() error {
 	return nil
 }
 
-// StrandSize is the size of an encoded strand in bytes: At (7), Every (5), Burst (3), Permits (3), big endian.
+// StrandSize is the size of an encoded Strand in bytes. The encoding has the fields At (7 bytes), Every (5), Burst (3)
+// and Permits (3), big endian.
 const StrandSize = 7 + 5 + 3 + 3
 
 // Append appends the encoded strands to dst.
@@ -77,8 +79,8 @@ func (a Ahead) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeAhead decodes slots ahead and adds them to the log. DecodeAhead returns an error for slots that the log cannot
-// have.
+// DecodeAhead decodes strands, and adds them to the field Ahead of the log. DecodeAhead returns an error for strands
+// that cannot occur in this log.
 func (l *Log) DecodeAhead(data []byte) error {
 	newest, _ := l.newest()
 	if len(data)%StrandSize != 0 || len(data) > MostAhead*StrandSize {
@@ -97,17 +99,18 @@ func (l *Log) DecodeAhead(data []byte) error {
 	return nil
 }
 
-// Remembered is a grant that a store keeps for repetitions of the grant's request.
+// Remembered is a grant that a store keeps, so that a repeated request gets the same permits again.
 type Remembered struct {
 	Fingerprint [8]byte // the fingerprint of the ask
 	More        bool    // the same as Grant.More
 	Log                 // the granted permits, numbered from 0
 }
 
-// RememberedHeader is the size in bytes of the header, which precedes the runs: Fingerprint (8), More (1), Total (6).
+// RememberedHeader is the size in bytes of the header of an encoded Remembered. The header has the fields Fingerprint
+// (8 bytes), More (1) and Total (6), and the runs follow it.
 const RememberedHeader = 8 + 1 + 6
 
-// Append appends the encoded grant to dst: the header, and then the runs.
+// Append appends the encoded grant to dst: first the header, then the runs of the granted permits.
 func (r *Remembered) Append(dst []byte) []byte {
 	dst = append(dst, r.Fingerprint[:]...)
 	more := byte(0)

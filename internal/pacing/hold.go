@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// HeldFor is the longest time for which the service holds a call without a wait. heldAlone is the longest time for
-// which the service holds a call of one pacer. The package documentation explains HeldFor and heldAlone under "Calls
-// without a wait".
+// HeldFor is the longest time for which the service delays its answer to a call whose MaxWait is 0. heldAlone is this
+// longest time for a call that names only one pacer. The section "Calls without a wait" of the package documentation
+// explains HeldFor and heldAlone.
 const (
 	HeldFor   = 50 * time.Millisecond
 	heldAlone = 5 * time.Millisecond
 )
 
-// leastRetry is the shortest retry delay in the answer to a refused call.
+// leastRetry is the shortest retry delay that the service names in the answer to a refused call for permits.
 const leastRetry = time.Millisecond
 
-// takeNow performs the steps of a call without a wait. If no slot is free now but the next slot is near, takeNow waits
-// for that slot. If permits were refused, the answer has the delay after which a retry would be held for the next slot.
+// takeNow takes permits for a call whose MaxWait is 0. If no slot is free now but the next slot is near, takeNow takes
+// that slot. If permits were refused, the answer says after which delay a retry would get the next slot.
 func (t *taking) takeNow(ctx context.Context) error {
 	longest := t.heldFor()
-	if t.base.Permits == 1 { // one step finds a slot of now as well as a near slot
+	if t.base.Permits == 1 { // one step finds a slot of now or a near one
 		t.waitFor(longest)
 	}
 	if err := t.take(ctx); err != nil {
@@ -44,7 +44,7 @@ func (t *taking) takeNow(ctx context.Context) error {
 	return nil
 }
 
-// heldFor returns the longest time for which the service may hold this call.
+// heldFor returns the longest time for which the service may delay its answer to this call.
 func (t *taking) heldFor() time.Duration {
 	var slowest, all time.Duration
 	bound := HeldFor
@@ -62,8 +62,8 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// interval returns the interval of the pacer's rate. For a pacer without a rate, interval returns the mean time between
-// two permits in the shortest window.
+// interval returns the time between two permits at the pacer's rate. For a pacer without a rate, interval returns the
+// shortest window divided by its Max.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
 		return p.Rate.Interval()
@@ -72,13 +72,13 @@ func (p *Pacer) interval() time.Duration {
 	return shortest.Window / time.Duration(shortest.Max)
 }
 
-// waitFor makes the call ask for slots that come within the given wait.
+// waitFor sets the longest wait of the call: later steps of the call ask only for slots within this wait.
 func (t *taking) waitFor(wait time.Duration) {
 	t.base.MaxWait = wait
 	t.setSteps()
 }
 
-// hold sleeps until the last slot of the answer, if that slot is near.
+// hold sleeps until the last granted slot of the answer, if that slot comes within longest.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// later shortens the waits in the answer by the time that has passed.
+// later subtracts passed from the waits in the answer, because the service has already waited for that time.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)
 	for i := range a.Runs {

@@ -12,17 +12,19 @@ import (
 	"time"
 )
 
-// Leases keeps the leases of requests for permits. When the lease of a request ends, the service returns the request's
-// permits with future slots. A Leases is safe for concurrent use, and every method returns within the deadline of ctx.
+// Leases stores the leases of requests for permits. When the lease of a request ends, the service gives the request's
+// permits with future slots back to the pacers. A Leases is safe for concurrent use, and every method returns within
+// the deadline of ctx.
 type Leases interface {
 	// KeepLease begins the lease of a request of the group, or extends the lease to the given time from now. KeepLease
-	// returns when the lease is stored durably. KeepLease never extends a lease that has ended. A lease keeps the call
-	// with which it began.
+	// returns when the lease is stored durably. KeepLease never extends a lease that has ended. The lease stores the
+	// argument call of the KeepLease that began it.
 	KeepLease(ctx context.Context, group string, r Request, lasts time.Duration, call []byte) (LeaseState, error)
-	// EndedLeases returns at most the given number of the group's leases that have ended, the newest end first.
+	// EndedLeases returns leases of the group that have ended, at most most of them, and the most recently ended lease
+	// first.
 	EndedLeases(ctx context.Context, group string, most int) ([]Lease, error)
-	// RemoveLease removes the lease of a request of the group, if the lease has ended. If the request has no lease,
-	// RemoveLease returns nil.
+	// RemoveLease removes the lease of a request of the group, but only if the lease has ended. If the request has no
+	// lease, RemoveLease returns nil.
 	RemoveLease(ctx context.Context, group string, r Request) error
 }
 
@@ -49,7 +51,7 @@ const (
 	MaxLease = time.Hour
 )
 
-// leased is the stored form of a call with a lease.
+// leased is the form of a call for permits that a lease stores.
 type leased struct {
 	Pacers      []string      `json:"pacers"`
 	Permits     int           `json:"permits"`
@@ -88,9 +90,9 @@ func (c *Call) checkLease() error {
 	return nil
 }
 
-// lease begins or extends the lease of a request that was granted permits. A lease lasts until the last slot at most,
-// so there are never more leases than remembered requests. holds is false if the permits in the answer may have been
-// returned since then, because a lease has ended.
+// lease begins or extends the lease of a request that was granted permits. A lease ends at the last granted slot or
+// earlier, so there are never more leases than remembered requests. holds is false if a lease has ended meanwhile, so
+// that the pacers may have got the permits in the answer back.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
@@ -119,7 +121,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	return !plan.answer.Replayed, nil
 }
 
-// last returns the wait until the last slot of the grant.
+// last returns the wait from Grant.At until the last slot of the grant.
 func (g *Grant) last() (wait time.Duration) {
 	for i := range g.Runs {
 		wait = max(wait, g.Runs[i].WaitOf(g.Runs[i].Permits-1))
@@ -127,7 +129,7 @@ func (g *Grant) last() (wait time.Duration) {
 	return wait
 }
 
-// returnEnded returns the permits of a call whose lease has ended to the pacers.
+// returnEnded gives the permits of a call whose lease has ended back to the pacers.
 func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 	back, err := p.giveBack(ctx, call, 0)
 	if err == nil && p.returned != nil {
@@ -139,14 +141,14 @@ func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 const (
 	mostEnded   = 256             // ended leases in one reply of the store
 	endedWithin = 5 * time.Second // time limit of one call to the store
-	// unendedFor is the time for which an ended lease stays if its permits cannot be returned. The policy in force may
-	// reject the call of the lease, and another instance may have a newer policy.
+	// unendedFor is the time for which the store keeps an ended lease if its permits cannot be returned. The policy in
+	// force may reject the stored call of the lease, but another instance may have a newer policy.
 	unendedFor = time.Minute
 )
 
-// ReturnEnded returns the permits of all requests whose lease has ended. The result lists the pacers to which slots
-// were returned. If ReturnEnded returns an error, a later call continues the work. ReturnEnded works on all groups in
-// parallel, so that no group waits for another group.
+// ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. The result lists the pacers
+// to which slots were returned. If ReturnEnded returns an error, the next call of ReturnEnded continues the work.
+// ReturnEnded works on all pacer groups in parallel, so that no group waits for another group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
 	groups := p.Policy().groups()
@@ -163,7 +165,7 @@ func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	return slices.Collect(maps.Values(freed.pacers)), errors.Join(errs...)
 }
 
-// freed collects the pacers to which slots were returned. freed is safe for concurrent use.
+// freed collects the pacers to which permits were returned. freed is safe for concurrent use.
 type freed struct {
 	mu     sync.Mutex
 	pacers map[string]Pacer
@@ -179,9 +181,9 @@ func (f *freed) add(back *Back) {
 	}
 }
 
-// endLeases returns the permits of some ended leases, one lease at a time. endLeases begins with the newest leases,
-// whose slots are the latest, because a log can remove its latest slots most easily. more reports whether the group may
-// have more ended leases.
+// endLeases gives the permits of some ended leases back to the pacers, one lease at a time. endLeases begins with the
+// newest leases, whose slots are the latest, because a log can remove its latest slots most easily. more reports
+// whether the group may have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
 	within, cancel := context.WithTimeout(ctx, endedWithin)
 	ended, err := p.store.EndedLeases(within, group, mostEnded)
@@ -202,7 +204,7 @@ func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (mor
 	return len(ended) == mostEnded && removed > 0, nil
 }
 
-// endLease returns the permits of an ended lease, and removes the lease.
+// endLease gives the permits of an ended lease back to the pacers, and removes the lease from the store.
 func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *freed) (removed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()
@@ -227,7 +229,7 @@ func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *fr
 	return true, p.store.RemoveLease(ctx, group, l.Request)
 }
 
-// groups returns the groups of the policy's pacers.
+// groups returns the distinct group names of the policy's pacers.
 func (p *Policy) groups() (groups []string) {
 	for i := range p.Pacers {
 		groups = append(groups, p.Pacers[i].Group)

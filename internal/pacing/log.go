@@ -2,12 +2,14 @@ package pacing
 
 import "sort"
 
-// MostRuns is the largest number of runs in a log. Each run takes RunSize bytes, so a log is smaller than 64 kB.
-// Callers that may add more runs call Merge first.
+// MostRuns is the largest number of runs (series of permits at equal distances) in a pacer's log. Each run takes
+// RunSize bytes, so the runs of an encoded log take less than 64 kB. A caller that could add more runs must call
+// Log.Merge first.
 const MostRuns = 3000
 
-// Run is a sequence of permits with regular slots: Burst permits at At, Burst permits at At + Every and so on. The last
-// burst may be smaller. A run ends before the First of the next run. The last run ends before the Total of the log.
+// Run is a series of permits at equal distances: Burst permits have the slot At, Burst permits have the slot At +
+// Every, and so on. The last burst of a run may have fewer permits. The permits of a run have the numbers from its
+// First up to the First of the next run, exclusive. The last run of a log ends before the number Log.Total.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At
@@ -18,8 +20,8 @@ type Run struct {
 // slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through returns how many permits of the run have a slot at or before t. count is the number of all permits of the
-// run.
+// through returns how many permits of the run have a slot at or before t. The argument count is the number of all
+// permits of the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -34,20 +36,21 @@ func (r *Run) through(t Time, count int64) int64 {
 	return min(count, slots*r.Burst)
 }
 
-// MostEvery and MostBurst are the largest values that an encoded run can hold; see AppendRun.
+// MostEvery and MostBurst are the largest values of Run.Every and Run.Burst that AppendRun can encode.
 const (
 	MostEvery = 1<<40 - 1
 	MostBurst = 1<<24 - 1
 )
 
-// Log holds the slots of a target, oldest first, without the slots that were dropped. The zero Log is empty.
+// Log holds the slots that a pacer has granted, oldest first; slots that no limit can count any more may be dropped.
+// The zero Log is empty.
 type Log struct {
 	Runs  []Run
 	Total int64 // number of permits that the runs have ever had
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// first returns the number of the oldest permit in the runs.
+// first returns the number of the oldest permit that Log.Runs still contains.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
 		return l.Total
@@ -55,7 +58,7 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number that follows the last permit of the run.
+// end returns the number of the last permit of the run, plus 1. The argument run is an index into Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -63,7 +66,7 @@ func (l *Log) end(run int) int64 {
 	return l.Total
 }
 
-// holder returns the index of the run that contains the permit. The permit must be in the runs of the log.
+// holder returns the index of the run that contains the permit with the given number. Log.Runs must contain the permit.
 func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
@@ -74,7 +77,7 @@ func (l *Log) slot(permit int64) Time {
 	return r.slot(permit - r.First)
 }
 
-// Newest returns the latest slot of the log, including slots ahead. Newest returns false for an empty log.
+// Newest returns the latest slot of the log, in Log.Runs or in Log.Ahead. Newest returns false for an empty log.
 func (l *Log) Newest() (Time, bool) {
 	if at, ok := l.Ahead.newest(); ok {
 		return at, true
@@ -82,7 +85,8 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// newest returns the latest slot of the runs, without slots ahead. newest returns false if the log has no run.
+// newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. newest returns false if the log has no
+// run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false
@@ -91,7 +95,7 @@ func (l *Log) newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// used returns how many of the newest maximum permits have slots later than t.
+// used looks at the newest permits of the log, at most maximum of them, and counts those with slots later than t.
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)
@@ -104,8 +108,8 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 	return min(maximum, n)
 }
 
-// Append adds at most MostBurst permits to the log: burst permits at the slot at, burst permits at at + every and so
-// on. The argument at must not be before the newest slot of the log. If every is 0, burst must equal permits.
+// Append adds permits to the log, at most MostBurst: burst permits get the slot "at", burst permits get "at + every",
+// and so on. The argument "at" must not be before the newest slot in Log.Runs. If every is 0, burst must equal permits.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {
@@ -117,8 +121,8 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// join adds the permits to the run if they continue its pattern; count is the number of permits in the run. join
-// reports whether it has added the permits.
+// join adds permits to the run if the run, with these permits, still has equal distances and bursts. The argument count
+// is the present number of permits in the run. join reports whether it has added the permits.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {

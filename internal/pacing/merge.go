@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// history is the number of runs that a log keeps although no limit can count them any more. If a new limit has a longer
-// window, it can count the permits of these runs.
+// history is the number of old runs that Merge keeps in a log although no present limit counts their permits. A later
+// configuration may have a limit with a longer window, which can then count these permits.
 const history = 512
 
-// KeepFor returns the time for which a store must keep a log after its newest slot. KeepFor returns the longest window,
-// but at least a day, because limits may change.
+// KeepFor returns the time for which a store must keep a pacer's log after the newest slot in the log. KeepFor returns
+// the longest window of the limits, but at least a day, because a new configuration may have longer windows.
 func KeepFor(limits []Limit) time.Duration {
 	longest := 24 * time.Hour
 	for _, limit := range limits {
@@ -19,9 +19,10 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge makes the log shorter. Merge drops runs that no limit can count at the instant now, except for a short history.
-// If too many runs remain, Merge moves permits to the slots of later permits. The package documentation explains how
-// Merge groups permits.
+// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops runs whose permits no
+// limit can count at the instant now, except for the last few of these runs. If too many runs remain, Merge moves
+// permits to the slots of later permits. The section "The log" of the package documentation explains how Merge groups
+// permits.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -35,10 +36,10 @@ func (l *Log) Merge(now Time, limits []Limit) {
 	l.Runs = merged.Runs
 }
 
-// mergedRuns is the number of runs up to which Merge moves no permit.
+// mergedRuns is the number of runs up to which Merge leaves every permit of a log at its slot.
 const mergedRuns = MostRuns / 2
 
-// drop removes runs that no limit can count any more.
+// drop removes the runs from the log whose permits no limit can count any more.
 func (l *Log) drop(now Time, limits []Limit) {
 	var greatest int64
 	longest := KeepFor(limits).Microseconds()
@@ -56,12 +57,13 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the range of permits that one limit counts and that no smaller limit counts. A tier holds the newest max
-// permits of the log, except the permits in the tiers of smaller limits.
+// tier is the range of a log's permits that one limit counts, without the permits that limits with a smaller Max count.
+// The tier of the limit with the smallest Max holds the newest permits of the log.
 type tier struct{ max, group int64 }
 
-// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same fraction of its Max, namely
-// one permit less than the size of its groups. The fraction is as small as the maximum number of groups allows.
+// tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Each limit loses the same
+// fraction of its Max: less than one group of permits that Merge moves to a common slot. tiersOf chooses the smallest
+// fraction with which the log has at most mostGroups groups.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
@@ -74,14 +76,16 @@ func tiersOf(limits []Limit) (tiers []tier) {
 	return tiers
 }
 
-// leastPart sets the smallest loss that tiersOf tries: 1/leastPart of Max, if the log has space for so many groups.
+// leastPart determines the smallest loss that tiersOf tries: each limit then grants at most Max/leastPart permits too
+// few.
 const leastPart = 8000
 
-// mostGroups is the largest number of groups in a log.
+// mostGroups is the largest number of groups into which Merge may divide the permits of a log.
 const mostGroups = MostRuns * 3 / 4
 
-// group sets the group size of each tier, so that its limit loses at most 1/part of Max. group returns the number of
-// groups. The group size of a tier is a multiple of the group size of the tier below.
+// group chooses how many permits of each tier may share a slot. A limit then grants at most Max/part permits too few.
+// group returns the number of groups in all tiers. The group size of a tier is a multiple of the group size of the tier
+// with the next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -94,8 +98,9 @@ func group(tiers []tier, part int64) (groups int64) {
 	return groups
 }
 
-// mergeGroup moves the permits of the group that starts with permit into merged, and returns the first permit of the
-// next group. If a regular run spans several groups, it stays one run or becomes two runs.
+// mergeGroup copies the group of permits that starts with the number permit to the log merged, at the group's latest
+// slot. mergeGroup returns the number of the next group's first permit. Groups within one run with equal distances keep
+// their slots: the run stays one run or becomes two runs.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
@@ -116,7 +121,7 @@ func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	return end
 }
 
-// groupEnd returns the number that follows the last permit of the group with the given permit.
+// groupEnd returns the number of the first permit after the group that contains the given permit.
 func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	age, below := l.Total-permit, int64(0)
 	for _, t := range tiers {
@@ -128,7 +133,8 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// copy appends the permits of the run r with the numbers from (inclusive) to to (exclusive) to the log.
+// copy appends permits of the run r to the log: the permits with the numbers from "from" up to, but not including,
+// "to".
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)

@@ -23,7 +23,7 @@ const (
 	DefaultMaxWait = 30 * time.Second
 )
 
-// Time is an instant in microseconds since 1970.
+// Time is an instant in microseconds since 1970 (UTC).
 type Time int64
 
 // TimeOf returns t as a Time, rounded down to microseconds.
@@ -35,7 +35,7 @@ func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
 // Sub returns the duration t-u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
 
-// Limit allows at most Max slots in every window [t, t+Window), for every t.
+// Limit allows at most Max sends of a pacer to start in every window [t, t+Window), for every instant t.
 type Limit struct {
 	Max    int           // 1 to MaxMax
 	Window time.Duration // MinWindow to MaxWindow, whole microseconds; for a rate at least 1 µs
@@ -52,18 +52,19 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// Most returns how many slots a window [t, t+w) can contain if only this limit applies.
+// Most returns how many slots (start times of sends) a time span [t, t+w) can contain if only this limit applies.
 func (l Limit) Most(w time.Duration) int {
 	return int((w-1)/l.Window+1) * l.Max
 }
 
-// Rate is a number of evenly spaced permits for each period Per. The zero Rate means no rate.
+// Rate allows a number of permits per period Per, at equal distances. The zero Rate means that a pacer has no rate.
 type Rate struct {
 	Permits int // 1 to MaxMax; 0: no rate
 	Per     time.Duration
 }
 
-// RateRule is the error text of the rule that ParseRate checks. The format verb of RateRule takes the invalid rate.
+// RateRule is the error text for a rate that ParseRate rejects. RateRule is a format string; its verb takes the invalid
+// rate.
 const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
 	"at most one permit a microsecond and at least one in 31 days, got %s"
 
@@ -73,7 +74,8 @@ type unit struct {
 	per   time.Duration
 }
 
-// units returns the time units of rates. ParseRate reads any other text after the slash as a duration.
+// units returns the time units that a rate may name after its slash. ParseRate reads any other text after the slash as
+// a duration.
 func units() []unit {
 	return []unit{
 		{[]string{"s", "sec", "second"}, time.Second},
@@ -98,7 +100,7 @@ func ParseRate(text string) (r Rate, ok bool) {
 	return r, true
 }
 
-// perOf parses a unit or a duration. perOf returns 0 for any other text.
+// perOf parses the part of a rate after the slash: a unit or a duration. perOf returns 0 for any other text.
 func perOf(text string) time.Duration {
 	for _, u := range units() {
 		if slices.Contains(u.words, text) {
@@ -112,13 +114,13 @@ func perOf(text string) time.Duration {
 	return d
 }
 
-// Interval returns the time between two permits, rounded up to whole microseconds.
+// Interval returns the time between two permits at this rate, rounded up to whole microseconds.
 func (r Rate) Interval() time.Duration {
 	step := time.Duration(r.Permits) * time.Microsecond
 	return ((r.Per-1)/step + 1) * time.Microsecond
 }
 
-// Lost returns the fraction of the rate, from 0 to 1/2, that is lost because Interval rounds up.
+// Lost returns the fraction of the rate, from 0 to 1/2, that is lost because Interval rounds up to microseconds.
 func (r Rate) Lost() float64 {
 	if r.Permits == 0 {
 		return 0
@@ -136,7 +138,7 @@ func (r Rate) String() string {
 	return strconv.Itoa(r.Permits) + "/" + capping.Span(r.Per)
 }
 
-// Pacer is the configuration of one pacer: its limits, its rate, or both.
+// Pacer is the configuration of one pacer (rate limiter for the starts of sends): its limits, its rate, or both.
 type Pacer struct {
 	Name    string
 	Limits  []Limit       // limits: up to MaxLimits with different windows, in the order of the file
@@ -144,15 +146,15 @@ type Pacer struct {
 	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
 	Per     Per           // per: which things have separate logs
 	Shares  []Share       // shares: parts reserved for some calls, with distinct names; none unless Per is PerPacer
-	// Group (group) is the group of the pacer: all pacers of a call must be in the same group. A Redis store keeps all
-	// logs of a group in one hash slot. "" is the common group.
+	// Group (configuration key "group") names the group of the pacer: all pacers of one call must be in the same group.
+	// A Redis store keeps the logs of all pacers of a group in one hash slot. "" names the default group.
 	Group string
 }
 
-// AnyGroup means all groups, as an argument of Store.ForgetPacer. No group has the name AnyGroup.
+// AnyGroup, as an argument of Store.ForgetPacer, means all groups of pacers. No group can have the name "*".
 const AnyGroup = "*"
 
-// LongestWait returns the longest wait for a slot that the pacer grants: MaxWait, or DefaultMaxWait.
+// LongestWait returns how far in the future the pacer may grant a slot: MaxWait, or DefaultMaxWait if MaxWait is 0.
 func (p *Pacer) LongestWait() time.Duration {
 	if p.MaxWait > 0 {
 		return p.MaxWait
@@ -160,8 +162,8 @@ func (p *Pacer) LongestWait() time.Duration {
 	return DefaultMaxWait
 }
 
-// Per says which things have separate logs: the whole pacer, each message or each key. The limits apply to each log
-// separately.
+// Per says whether a pacer has one log, one log for each message or one log for each key. The pacer's limits apply to
+// each log separately.
 type Per string
 
 // The values of Per.
@@ -171,7 +173,8 @@ const (
 	PerKey     Per = "key" // each key that callers name, for example the number of a sender
 )
 
-// Judged returns the limits that apply to each log of the pacer: the configured limits, and then the limit of the rate.
+// Judged returns the limits that apply to each log of the pacer: first the configured limits, then the rate as a limit
+// of one slot per interval.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
 	if p.Rate.Permits > 0 {
@@ -180,9 +183,9 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// PerSecond returns the number of permits per second that the pacer allows over a minute. PerSecond returns the minimum
-// of the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has no such limit
-// or has several logs.
+// PerSecond returns the number of permits per second that the pacer allows over a minute. The result is the minimum of
+// the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has neither, or has
+// several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0
@@ -196,7 +199,8 @@ func (p *Pacer) PerSecond() (least float64) {
 	return least
 }
 
-// LimitName returns the name of a limit from Judged for API responses: its window as in the configuration, or "rate".
+// LimitName returns the name that API responses use for a limit: its window, or "rate". The argument is an index into
+// the result of Judged.
 func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"
@@ -204,8 +208,8 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest returns the index of the configured limit of which the largest fraction is used. If two fractions are equal,
-// Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
+// Fullest returns the index of the configured limit whose used fraction of Max is the largest. If two fractions are
+// equal, Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Pacers grants permits by the rules of a policy, and keeps logs in a store. A Pacers value is safe for concurrent use.
+// Pacers grants permits to start sends by the rules of a Policy, and keeps the logs of pacers in a Store. A Pacers
+// value is safe for concurrent use.
 type Pacers struct {
 	store   Store
 	policy  atomic.Pointer[Policy]
@@ -21,11 +22,11 @@ type Pacers struct {
 	reach   *reaching
 	calls   underway
 	clock   func() time.Time
-	// returned is called with the result of each return of permits that follows the end of a lease; nil: not called.
+	// returned is called with the result whenever permits go back to pacers because a lease has ended; nil: not called.
 	returned func(*Back)
 }
 
-// New returns a Pacers for the policy, with its logs in the store.
+// New returns a Pacers that follows the policy and keeps the logs of pacers in the store.
 func New(store Store, policy *Policy) *Pacers {
 	p := &Pacers{store: store, demands: newDemands(), reach: newReaching(), clock: time.Now}
 	p.calls.calls = map[Request]chan struct{}{}
@@ -33,25 +34,25 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// SetClock sets the clock that measures how long a share or a reach stays in demand. The caller must call SetClock
-// before the first call for permits.
+// SetClock sets the clock that measures for how long capper reserves slots for a share or for calls with short waits.
+// The caller must call SetClock before the first call of Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
-// Bound limits the number of records that grants create in the store. The caller must call Bound before the first call
-// for permits.
+// Bound limits the number of records (remembered requests and logs) that grants of permits create in the store. The
+// caller must call Bound before the first call of Take.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
-// OnReturn sets a function that receives the result whenever permits are returned because a lease has ended. The caller
-// must call OnReturn before the first call for permits.
+// OnReturn sets a function that receives the result whenever permits go back to pacers because a lease has ended. The
+// caller must call OnReturn before the first call of Take.
 func (p *Pacers) OnReturn(returned func(*Back)) { p.returned = returned }
 
-// Records returns the argument of Bound, or nil if Bound was not called.
+// Records returns the Records that was passed to Bound, or nil if Bound was not called.
 func (p *Pacers) Records() *Records { return p.records }
 
 // Policy returns the policy in force.
 func (p *Pacers) Policy() *Policy { return p.policy.Load() }
 
-// SetPolicy replaces the policy in force. The new policy also applies to slots that are already recorded.
+// SetPolicy replaces the policy in force. The limits of the new policy also count slots that were granted before.
 func (p *Pacers) SetPolicy(policy *Policy) {
 	if policy == nil {
 		policy = &Policy{}
@@ -64,7 +65,7 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 	p.reach.forget(policy)
 }
 
-// Call is an API call for permits.
+// Call is an API call for permits to start sends.
 type Call struct {
 	Pacers  []string // names of pacers
 	Permits int
@@ -84,13 +85,13 @@ type Call struct {
 	Lease time.Duration
 }
 
-// share returns the name of the share to which the call belongs, or "".
+// share returns the name of the share (reserved part of a pacer) to which the call belongs, or "".
 func (c *Call) share() string {
 	return cmp.Or(c.Share, c.ClientShare)
 }
 
-// log returns the hash of the message or key whose log the pacer uses; "" for a pacer with one log. log returns a
-// *FieldError if the call lacks the message or the key.
+// log returns the hash of the call's message or key if the pacer has one log for each of them, or "" if the pacer has a
+// single log. log returns a *FieldError if the call lacks the message or the key.
 func (c *Call) log(p *Pacer) (string, error) {
 	switch {
 	case p.Per == PerMessage && c.Message == "":
@@ -116,7 +117,7 @@ type Answer struct {
 	Version string   // the version of the policy that decided the call
 }
 
-// FieldError is the error for an invalid field in a call.
+// FieldError is the error for an invalid field in a call for permits.
 type FieldError struct {
 	Field string // pacer, pacers[1], message_id or request_id
 	Rule  string // the rule and the invalid value
@@ -124,15 +125,15 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
 
-// Check returns a *FieldError if the call is invalid, and nil otherwise.
+// Check returns a *FieldError if the call for permits is invalid under the policy in force, and nil otherwise.
 func (p *Pacers) Check(call *Call) error {
 	_, err := p.plan(call)
 	return err
 }
 
-// Take takes permits for the call. Take returns a *FieldError for an invalid call. Take returns a *RecordsError if it
-// took no permits because a maximum number of records was reached. After any other error the result is unknown, and the
-// caller must not send anything.
+// Take takes permits for the call from the pacers that the call names. Take returns a *FieldError for an invalid call.
+// Take returns a *RecordsError if it took no permits because the store already has the maximum number of records. After
+// any other error from Take, permits may or may not have been taken, and the caller must not send anything.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -167,7 +168,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	return p.takeOnce(ctx, call, plan, entry)
 }
 
-// takeOnce performs the steps of the call's plan once.
+// takeOnce asks the store for the permits of the call, in the steps of the call's plan, once.
 func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *entry) (*Answer, error) {
 	if err := p.learn(ctx, plan); err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *en
 	return plan.answer, nil
 }
 
-// taking is a call for permits in progress.
+// taking is the state of a call for permits while the call asks the store step by step.
 type taking struct {
 	*Pacers
 	*plan
@@ -199,7 +200,7 @@ type taking struct {
 	ends  bool // the next part is remembered or ends the request: the call is a repetition of several steps
 }
 
-// take performs the steps of the plan.
+// take asks the store for permits in the steps of the call's plan.
 func (t *taking) take(ctx context.Context) error {
 	t.answer.Refused = t.base.Permits
 	var own, next *following // the slot for one more permit: of the own part of a share, and of any part
@@ -229,8 +230,8 @@ func (t *taking) take(ctx context.Context) error {
 	return nil
 }
 
-// step asks the store for the permits that are not granted yet. A call for 0 permits performs all steps. over says that
-// no further step can add permits.
+// step asks the store for the permits of the call that earlier steps did not get. over says that no further step can
+// add permits; a call for 0 permits performs all steps.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
 		ask, pacers := t.ask(step, t.asked)
@@ -272,24 +273,26 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// asked reports whether a share is in demand at a pacer.
+// asked reports whether a share of a pacer is in demand: whether a call has named the share within the last few
+// seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
-// remembers reports whether the store remembers the next part of the call's request.
+// remembers reports whether the store remembers the next part of the request; a call of several steps stores one part
+// per step.
 func (t *taking) remembers(ctx context.Context) (bool, error) {
 	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
 
-// Back is the result of a return of permits of a call.
+// Back is the result of a return of permits: which permits of a call went back to which pacers.
 type Back struct {
 	Returned         // of all parts of the request; Targets by pacer
 	Pacers   []Pacer // by target
 }
 
-// Return returns the permits of an earlier call that have future slots, except the first used permits. The argument
-// must be the call that took the permits. MaxWait 0 means that the wait of the call is not known. Return returns a
-// *FieldError for an invalid call. After any other error the result is unknown, and the caller must not use any of
-// these permits.
+// Return gives the permits of an earlier call that have future slots back to the pacers, except the first "used"
+// permits. The argument call must be the call that took the permits. A MaxWait of 0 in that argument means that the
+// original MaxWait is not known. Return returns a *FieldError for an invalid call. After any other error from Return,
+// the caller must not use any of these permits, because they may have been returned.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -310,7 +313,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return p.giveBack(ctx, call, used)
 }
 
-// giveBack does the work of Return. The caller of giveBack has already entered the call's request.
+// giveBack does the work of Return. The caller of giveBack must already have excluded other calls with the same
+// request, by underway.enter.
 func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -323,8 +327,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
 	empty := false // the part before has no permits: it may be the end that an earlier return has set
-	// kept is the number of permits that the parts of one step keep. Steps overlap, and all used permits may belong to
-	// the next step.
+	// kept is the number of permits that the parts of one step keep. The slots of different steps may overlap in time,
+	// and all used permits may belong to the next step.
 	kept := 0
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
@@ -356,7 +360,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// end ends the request after a return, so that a step of the call that arrives late takes no permits.
+// end marks a request in the store as ended after its permits were returned. A delayed step of the original call then
+// takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
 	ask.Request, ask.Ends = returned.Request, true
@@ -368,7 +373,7 @@ func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	return err
 }
 
-// add adds the result of the next part of the request.
+// add adds the result of a return of the request's next part to the result for the earlier parts.
 func (b *Back) add(part *Returned) {
 	for i := range b.Runs { // waits become relative to the latest step
 		b.Runs[i].Wait -= part.At.Sub(b.At)
@@ -380,21 +385,22 @@ func (b *Back) add(part *Returned) {
 	}
 }
 
-// reused returns the error for a call whose request id belongs to another call.
+// reused returns the error for a call whose request id was already used for a call with other content.
 func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
 		"another number of permits, or another message, key or share", c.RequestID)}
 }
 
-// callLasts is the longest time between the steps of a call. The store remembers the first step of a call longer than
-// the other steps, by callLasts. A repeated call for which the store remembers only later steps would otherwise take
-// the permits of the first step again.
+// callLasts is the longest time that may pass between two steps of one call for permits. The store remembers the first
+// step of a call longer than the other steps, by callLasts. If the store forgot the first step before the later steps,
+// a repeated call would take the first step's permits again.
 const callLasts = 15 * time.Second
 
-// mostParts is the largest number of parts into which a call is split because it needs more than MostSteps.
+// mostParts is the largest number of requests to the store into which one call may be split because one request is
+// limited to MostSteps.
 const mostParts = 32
 
-// add adds the grant of the next part to the grants of earlier parts.
+// add adds the permits that the next part of the call was granted to the permits of the earlier parts.
 func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)
@@ -408,7 +414,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// plan converts the call to asks under the policy in force. The store checks each ask with Ask.Check.
+// plan converts the call to the asks (requests to the store) that the policy in force requires. The store checks each
+// ask with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err
@@ -451,14 +458,15 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 	return plan, plan.checkTargets()
 }
 
-// Standing is a pacer with the state of its log.
+// Standing is a pacer together with how full its log is.
 type Standing struct {
 	*Pacer
 	State // zero for a pacer with several logs
 }
 
-// Look returns the state of the pacer with the given name. For the name "" it returns the states of all pacers, in the
-// order of the returned policy. Look takes no permits. If no pacer has the name, Look returns a *FieldError.
+// Look returns how full the log of the pacer with the given name is. For the name "", Look returns the states of all
+// pacers, in the order of the returned policy. Look takes no permits. If no pacer has the name, Look returns a
+// *FieldError.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -489,7 +497,8 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	return standings, policy, nil
 }
 
-// look sets the states of at most MaxPacers pacers of one group.
+// look reads from the store how full the logs of at most MaxPacers pacers of one group are, and sets the field State of
+// each.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -505,8 +514,8 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// request returns the hash that identifies one part of the call's request. The hash includes the group, because stores
-// may keep the groups in different places.
+// request returns the hash under which the store remembers one part of the call's request. The hash includes the pacer
+// group, because a store may keep different groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
@@ -519,8 +528,8 @@ func (p *plan) request(call *Call, part int) (r Request) {
 	return Request(sum[:16])
 }
 
-// contentOf returns a hash of the names and numbers in the call. A new configuration that changes the logs of a pacer
-// does not change this hash.
+// contentOf returns a hash of the names and numbers in the call, so that a store recognizes a repeated call. The hash
+// of contentOf does not depend on the configuration, which may change the logs of a pacer.
 func contentOf(call *Call) [8]byte {
 	content := fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message)
 	if call.Key != "" {
@@ -533,7 +542,8 @@ func contentOf(call *Call) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-// Forget removes all recorded slots of a pacer. The policy in force need not contain the pacer.
+// Forget removes all granted slots of the pacer with the given name from the store. The policy in force need not
+// contain the pacer.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if p.store == nil {
 		return p.unknown(name)
@@ -545,7 +555,7 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	return p.store.ForgetPacer(ctx, name, group)
 }
 
-// grouped describes the group of a pacer for error texts.
+// grouped describes, for error texts, to which group a pacer belongs.
 func grouped(p *Pacer) string {
 	if p.Group == "" {
 		return fmt.Sprintf("%q has no group", p.Name)

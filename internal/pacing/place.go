@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// MostSteps limits the work for one ask. Each slot that does not continue a regular pattern takes one step. A store
-// allows fewer steps if it checks many limits in each step. If a grant stops at MostSteps, Grant.More is true.
+// MostSteps limits the work for one request to the store for permits. Each granted slot that is not at the same
+// distance as the slots before it takes one step. A store allows fewer steps if it checks many limits in each step. If
+// a grant ends at the maximum number of steps, Grant.More is true.
 const MostSteps = 500
 
-// Place adds the permits of the ask to the logs of its targets, at the instant now. Place may add runs beyond MostRuns
-// to a log, so the caller merges the logs before or after. For an ask that ends a request, Place adds no permits.
+// Place finds the earliest allowed slots for the permits of the ask, and adds them to the logs of all its targets.
+// Place may add more runs to a log than MostRuns, so the caller calls Log.Merge before or after. If Ask.Ends is set,
+// Place adds no permits.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	permits := int64(ask.Permits)
@@ -36,7 +38,7 @@ type Placed struct {
 	Target, Limit int  // the reason why Next is not earlier, as in Grant
 }
 
-// placement is the state of one call to Place.
+// placement is the state of one call to Place while Place searches for slots.
 type placement struct {
 	Placed
 	now      Time
@@ -46,8 +48,8 @@ type placement struct {
 	steps    int
 }
 
-// source is the permit of a log on which the next slot of a limit depends: the Max-th newest permit. The limit allows
-// another permit when the slot of the source is one window old.
+// source is the permit that decides when a limit allows the next one: the Max-th newest permit of the log. The limit
+// allows another permit when the slot of the source is one window old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -73,7 +75,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// move changes the source to the permit with the given number.
+// move makes the permit with the given number the source.
 func (s *source) move(permit int64) {
 	s.permit = permit
 	if permit < s.log.first() {
@@ -85,10 +87,10 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// kept reports whether the log still contains the source permit.
+// kept reports whether the log still contains the permit on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// opens returns the first slot at which the limit allows one more permit.
+// opens returns the first instant at which the limit allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -97,8 +99,9 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many permits the limit allows at t. If the limit allows no permit at t, room returns 0 and a later
-// slot. room looks no further than the run of the source, so the number may be too small.
+// room returns how many permits the limit allows at the instant t. If the limit allows no permit at t, room returns 0
+// and a later instant to try. room looks only at the run that contains the source permit, so the number may be too
+// small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -139,8 +142,9 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	return permits, full
 }
 
-// roomAfter returns how many permits fit into the window that ends at t. ahead is the number of slots ahead that are
-// not later than t. If no permit fits, roomAfter returns 0 and the first slot at which older permits leave the window.
+// roomAfter returns how many further permits the limit allows in the window that ends at t. The argument ahead is the
+// number of permits in Log.Ahead with slots up to t. If no permit fits, roomAfter returns 0 and the first instant at
+// which older permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -160,8 +164,8 @@ func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	return r.First + r.through(since, s.log.end(s.run)-r.First) - s.permit, t
 }
 
-// roomRepeated returns how many permits the limit allows if they start at t and repeat the pattern of the run like. The
-// result of roomRepeated may be too small but is never too large.
+// roomRepeated returns how many permits the limit allows if they begin at t, with the same distances and bursts as the
+// run "like". The result of roomRepeated may be too small but is never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -175,22 +179,23 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// next describes the slot of the next permit.
+// next describes the slot of the next permit, and why the permit gets no earlier slot.
 type next struct {
 	at, unaligned Time
 	target, limit int    // the target and limit that prevent an earlier slot, as in Grant
-	ahead         []room // by target; nil: the slot is in the line of every target
+	ahead         []room // by target; nil: no later permit can get an earlier slot at any target
 }
 
-// room says whether a slot becomes a slot ahead at a target.
+// room says whether, at one target, later permits may still get slots before a new slot.
 type room struct {
 	ahead bool
 	own   Time // the first slot that the target's own limits allow
 }
 
-// earliest returns the first slot, at or after from, that the limits of the target with the index of allow. The index
-// -1 means all targets. earliest also returns the target and the limit that prevent an earlier slot. If no limit
-// prevents an earlier slot, earliest returns -1 and ByQueue.
+// earliest returns the first slot, not before "from", that the limits of one target allow. The argument "of" is the
+// index of that target, or -1 for all targets. earliest also returns the target and the limit that prevent an earlier
+// slot. If no limit prevents an earlier slot, earliest returns the limit ByQueue, and the target -1 if the slot is
+// "from".
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -226,19 +231,19 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	return at, target, limit
 }
 
-// MostLooks and MostWork limit the search for a free slot between slots ahead. If the search for a permit's slot
-// exceeds one of these limits, the permit gets a slot after all slots ahead. The work of one step is the number of
-// strands times the number of windows, summed over the limits.
+// MostLooks and MostWork limit the search for a free slot between slots that are already reserved. If the search
+// exceeds MostLooks steps or the amount MostWork, the permit gets a slot after all reserved slots. The work of one step
+// is the number of strands times the number of checked windows, summed over the limits.
 const (
 	MostLooks = 500
 	MostWork  = 30_000
 )
 
-// MostWindows is the largest number of windows with slots ahead that a limit checks for one slot. If there are more
-// windows, the limit counts all their slots ahead as if they were in one window with the slot.
+// MostWindows is the largest number of windows of one limit that the search checks for one slot. If the slot belongs to
+// more windows with reserved slots, the search counts these slots as if all were in one window.
 const MostWindows = 1000
 
-// behindAll returns the latest slot of all targets' logs.
+// behindAll returns the latest slot in the logs of all targets.
 func (p *placement) behindAll() (at Time) {
 	for _, log := range p.logs {
 		if newest, ok := log.Newest(); ok {
@@ -248,7 +253,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next returns the slot of the next permit, which is not before from.
+// next returns the slot that the next permit gets. This slot is at "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -269,8 +274,8 @@ func (p *placement) next(from Time) (n next) {
 	return n
 }
 
-// leavesRoom returns the first slot that the target's own limits allow. leaves reports whether a later permit could
-// still get that slot if this permit gets the slot at.
+// leavesRoom returns the first slot that the limits of one target allow, as if the ask had no other target. leaves
+// reports whether a later permit could still get that slot if this permit gets the slot "at".
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -281,7 +286,8 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	return own, own < at
 }
 
-// align delays a slot ahead, so that its distance from the slot before it is a whole number of intervals of a rate.
+// align delays a permit that waits for another target, so that no fraction of a rate's interval is wasted. The distance
+// from the slot before then is a whole number of intervals of the rate.
 func (p *placement) align(n *next) {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -304,12 +310,12 @@ func (p *placement) align(n *next) {
 	}
 }
 
-// AlignShare limits the part of a rate that align may cost to 1/AlignShare.
+// AlignShare limits how much of a pacer's rate may be lost when align delays slots: at most 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether the slot may move to the given instant. affords returns true only if each pacer for which the
-// permit waits loses a small part of its rate. Either the delay of this permit is small, or the delays of the last
-// permits together are small.
+// affords reports whether align may delay the permit to the given instant. affords returns true only if each pacer for
+// which the permit waits loses a small part of its rate. For each of these pacers, either the delay of this permit is
+// small, or the delays of the last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -325,8 +331,8 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits until all permits are placed or the next slot is too late. fill returns the slot that the next
-// permit of another call would get.
+// fill adds permits to the logs until all permits of the ask have slots or the next slot is too late. fill returns the
+// slot that the next permit of another call would get.
 func (p *placement) fill(permits int64) next {
 	for {
 		other := p.next(p.now)
@@ -357,7 +363,7 @@ func (p *placement) fill(permits int64) next {
 	}
 }
 
-// put records permits in every log and in the grant.
+// put adds permits to the log of every target and to the grant.
 func (p *placement) put(n *next, every, burst, permits int64) {
 	for t, log := range p.logs {
 		if n.ahead != nil && n.ahead[t].ahead {
@@ -375,9 +381,9 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 	}
 }
 
-// repeat extends the grant's last run in one step by all slots at which every limit allows the same burst. repeat works
-// if the limit that delays the next slot waits for a slot of the same run, and if no log has slots ahead. left is the
-// number of permits that the grant still lacks.
+// repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits allow. repeat
+// does so only if the limit that delays the next slot waits for a slot of the same run, and if Log.Ahead is empty in
+// all logs. The argument left is the number of permits that the grant still lacks.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -417,7 +423,8 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// leads reports whether the limit allows one burst at t, and one after each further interval of the run like.
+// leads reports whether the limit allows its next burst exactly at t, and further bursts at the distances of the run
+// "like".
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
 		return false
@@ -426,8 +433,8 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run if its slots are slots ahead at some targets. repeatAhead works if these
-// targets can take all new slots at once, and every other target has a rate that delays the run.
+// repeatAhead extends the grant's last run, in one step, if its slots are in Log.Ahead at some targets. repeatAhead
+// does so only if these targets can take all new slots at once, and every other target has a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {
@@ -490,7 +497,7 @@ func (p *placement) repeatAhead(n *next, left int64) {
 	}
 }
 
-// WaitRuns returns the runs of the log, with slots as waits from now.
+// WaitRuns returns the runs of the log, with each slot as the wait from now until the slot.
 func (l *Log) WaitRuns(now Time) []WaitRun {
 	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {
@@ -500,7 +507,7 @@ func (l *Log) WaitRuns(now Time) []WaitRun {
 	return runs
 }
 
-// StateOf returns the state of the target at the instant now.
+// StateOf returns how full the log of the target is at the instant now.
 func StateOf(now Time, target *Target, log *Log) State {
 	p := newPlacement(now, &Ask{Targets: []Target{*target}}, []*Log{log})
 	next, _, _ := p.earliest(now, -1)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// plan is the sequence of steps in which a call asks the store for permits. A plan has three steps if the call has a
-// share of a pacer, and two if the call leaves slots free for calls with shorter waits. Other plans have one step.
+// plan is the sequence of steps in which a call asks the store for permits. A plan has up to three steps if the call
+// belongs to a share (reserved part) of a pacer. A plan has two steps if the call must leave slots free for calls with
+// shorter waits. Other plans have one step.
 type plan struct {
 	answer *Answer
 	base   *Ask          // a target for each pacer of the call, with the longest wait of the call
@@ -20,15 +21,16 @@ type plan struct {
 	steps  []step
 }
 
-// step is an ask for the permits that earlier steps did not grant.
+// step is one request to the store for the permits of a call that earlier steps did not grant.
 type step struct {
 	own  bool // ask for the call's own part, at the pacers where it has one
 	far  bool // ask also for the far log, at the pacers where the call leaves slots free
 	wait time.Duration
 }
 
-// setSteps sets the steps of a call with this wait. A call of a share asks first for near permits of its own part, and
-// then for permits that other calls leave. At last a call of a share asks for all permits of its own part.
+// setSteps sets the steps of a call for the wait in base.MaxWait. A call of a share asks first for near slots of the
+// share's part, and then for slots that other calls leave. In its last step, a call of a share asks for all slots of
+// the share's part within the wait.
 func (p *plan) setSteps() {
 	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
 	for i, share := range p.shares {
@@ -53,7 +55,8 @@ func (p *plan) setSteps() {
 	}
 }
 
-// leaveRoom makes the call ask first for near free slots, and then for a part of the slots that are later than a reach.
+// leaveRoom gives a call with a long wait two steps, so that calls with shorter waits also get slots. The call asks
+// first for near free slots, and then for three quarters of the later slots.
 func (p *plan) leaveRoom() {
 	far, near, some := p.base.MaxWait, p.base.MaxWait, false
 	for _, left := range p.rooms {
@@ -66,7 +69,7 @@ func (p *plan) leaveRoom() {
 	}
 }
 
-// ask returns the ask of the step, and for each target of the ask the index of its pacer.
+// ask returns the request to the store for one step, and for each target of the request the index of its pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
 	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,
 		Content: p.base.Content}
@@ -96,9 +99,9 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns an ask with all targets whose logs may have slots of the call. For a pacer without a rate, all leaves out
-// the logs of shares. The step that granted a slot is not known, and another log of the pacer may have slots of other
-// calls at the same instant.
+// all returns an ask with all targets whose logs may have slots of the call, so that a return removes the slots from
+// these logs. For a pacer without a rate, the method "all" leaves out the logs of shares. It is unknown which step
+// granted a slot, and another log of the pacer may have slots of other calls at the same instant.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
@@ -120,7 +123,7 @@ func (p *plan) all() *Ask {
 	return ask
 }
 
-// most returns the largest number of targets in one step.
+// most returns the largest number of targets that a step of the plan may have.
 func (p *plan) most() (targets int) {
 	for i := range p.answer.Pacers {
 		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
@@ -130,7 +133,7 @@ func (p *plan) most() (targets int) {
 	return targets
 }
 
-// checkTargets returns a *FieldError if a step has more targets than a store accepts.
+// checkTargets returns a *FieldError if a step of the plan has more targets than a store accepts.
 func (p *plan) checkTargets() error {
 	if n := p.most(); n > MaxPacers && n > len(p.answer.Pacers) {
 		return &FieldError{"pacers", fmt.Sprintf("must be at most %d, and a pacer with shares counts as 2: got %d",
@@ -139,13 +142,13 @@ func (p *plan) checkTargets() error {
 	return nil
 }
 
-// following is the slot that a step found for one more permit.
+// following is the slot that one more permit would get, and the limit that prevents an earlier slot.
 type following struct {
 	at            Time
 	target, limit int
 }
 
-// strip removes all targets except the pacers of the call from the grant of a step.
+// strip removes targets that the caller did not name, such as the logs of shares, from the grant of a step.
 func (p *plan) strip(grant *Grant, pacers []int) {
 	if grant.Target >= len(p.base.Targets) {
 		grant.Target, grant.Limit = pacers[grant.Target], ByShare
@@ -156,7 +159,7 @@ func (p *plan) strip(grant *Grant, pacers []int) {
 	grant.States = grant.States[:len(p.base.Targets)]
 }
 
-// inOrder sorts the permits of several steps by their slots.
+// inOrder sorts the granted permits by slot, because the permits of several steps may not be in order.
 func (a *Answer) inOrder() {
 	if slices.IsSortedFunc(a.Runs, func(later, r WaitRun) int {
 		return cmp.Compare(later.Wait, r.WaitOf(r.Permits-1))

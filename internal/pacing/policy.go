@@ -27,7 +27,7 @@ func (p *Policy) Pacer(name string) (*Pacer, bool) {
 // mostNames is the largest number of names in an error text.
 const mostNames = 20
 
-// PacerNames returns a list of the pacers' names, for error texts about an unknown name.
+// PacerNames returns a list of the pacers' names, for error texts about an unknown pacer name.
 func (p *Policy) PacerNames() string {
 	var names []string
 	if p != nil {
@@ -38,7 +38,7 @@ func (p *Policy) PacerNames() string {
 	return listed("configured pacers", names)
 }
 
-// ShareNames returns a list of the names of the pacers' shares, for error texts about an unknown name.
+// ShareNames returns a list of the names of the pacers' shares, for error texts about an unknown share name.
 func ShareNames(pacers []Pacer) string {
 	var names []string
 	for i := range pacers {
@@ -49,8 +49,8 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// listed returns the title, followed by the distinct names in order. listed shows at most mostNames names, and the
-// number of the other names.
+// listed returns a text with the title and the distinct names in order. The text has at most mostNames names, and then
+// the number of names left out.
 func listed(title string, names []string) string {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

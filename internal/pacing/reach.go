@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// LeastReach to leastRowSlots say how a pacer is divided between calls with shorter and longer waits. The package
-// documentation explains these constants under "Waits of different length".
+// LeastReach to leastRowSlots determine how the slots of a pacer are divided between calls with shorter and longer
+// waits. The section "Waits of different length" of the package documentation explains these constants.
 const (
 	// LeastReach is the shortest protected wait above 0: calls with longer waits leave slots free for calls with a
 	// protected wait.
@@ -20,15 +20,15 @@ const (
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// reaches returns the protected waits in ascending order: calls with longer waits leave some slots free for each of
-// them. reaches returns at most MaxPacers waits, because a store reads the marks of all reaches in one step. The reach
-// 0 means calls without a wait.
+// reaches returns the protected waits in ascending order: calls with longer waits leave some slots free for calls with
+// these waits. reaches returns at most MaxPacers waits, because a store reads the marks of all protected waits in one
+// step. The protected wait 0 belongs to calls that do not wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
 }
 
-// reachOf returns the longest reach that does not exceed the wait.
+// reachOf returns the longest protected wait that does not exceed the given wait.
 func reachOf(wait time.Duration) (reach time.Duration) {
 	for _, r := range reaches() {
 		if r <= wait {
@@ -38,13 +38,14 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// reached reports whether calls at the pacer leave slots free for calls with shorter waits. A pacer with shares leaves
-// no slots free, because it grants only near slots to calls without a share. A pacer with several logs would need too
-// many marks.
+// reached reports whether calls with long waits must leave slots of this pacer free for calls with shorter waits. At a
+// pacer with shares, no call must leave slots free, because calls without a share get only near slots. A pacer with
+// several logs would need too many marks, one for each log and protected wait.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
-// far returns the target of the far log, for slots later than a reach. The limits of the far log are three quarters of
-// the pacer's limits. In the far log, a rate becomes a limit over several intervals.
+// far returns the target of the far log, which holds the slots that calls with long waits get later than a protected
+// wait. The limits of the far log are three quarters of the pacer's limits. In the far log, the pacer's rate becomes a
+// limit over several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {
@@ -60,8 +61,8 @@ func (p *Pacer) far(reach time.Duration) Target {
 // threeQuarters returns three quarters of n, rounded down, but at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
-// rowIntervals returns the length of a period of a rate, as a number of intervals. Calls with longer waits get three
-// quarters of each period.
+// rowIntervals returns how many intervals of the pacer's rate form one period. Calls with longer waits get three
+// quarters of the slots of each period.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	if reach == 0 {
@@ -70,7 +71,8 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return max(2, int(reach/2/interval))
 }
 
-// farReach returns how far into the future the pacer grants slots that are later than the reach.
+// farReach returns how far into the future the pacer grants slots to calls that must leave slots free for a protected
+// wait.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -79,7 +81,7 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of a log in which instances mark that a reach is in demand.
+// reachMark returns the target of a log that instances use only to tell each other that calls use a protected wait.
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
@@ -91,11 +93,11 @@ type leaving struct {
 	far   time.Duration // how far ahead the call gets slots later than the reach
 }
 
-// near returns how far into the future calls with longer waits may take every free slot.
+// near returns how far into the future a call with a long wait may take every free slot.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
-// learnReach reads which reaches are in demand at the pacers of the call, and makes the call leave slots free for them.
-// learnReach skips pacers that had a short queue after the latest call of this instance.
+// learnReach reads which protected waits are in demand at the pacers of the call, and makes the call leave slots free
+// for them. learnReach skips pacers whose newest slot, when this instance last saw it, was near.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
 		return nil
@@ -114,8 +116,9 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// room returns which slots a call with the reach own leaves free at a pacer. If several shorter reaches are in demand,
-// the call leaves slots free for the shortest one, and takes no slot later than the second shortest one.
+// room returns which slots a call must leave free at a pacer; own is the protected wait of the call. If several shorter
+// protected waits are in demand, the call leaves slots free for the shortest, and takes no slot later than the second
+// shortest.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {
@@ -130,7 +133,7 @@ func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left le
 	return left
 }
 
-// readReaches reads which reaches are in demand at the pacer.
+// readReaches reads from the store which protected waits calls at the pacer have used within the last few seconds.
 func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for _, reach := range reaches() {
@@ -146,9 +149,10 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 	return nil
 }
 
-// tellReach records the queues of the call's pacers. tellReach also marks the reach of the call at each pacer whose
-// queue is longer than the wait of the call. A call without a wait that got all its permits marks no reach. If the
-// store fails to mark the reach, a later call marks it, because the answer of this call is already complete.
+// tellReach remembers how far in the future the newest slot of each pacer of the call is. If that slot is later than
+// the call may wait, tellReach also tells other instances that calls use this protected wait. A call without a wait
+// that got all its permits tells other instances nothing. If the store fails to store the mark, a later call stores it,
+// because the answer of this call is already complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -168,7 +172,7 @@ func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	}
 }
 
-// reaching remembers which reaches are in demand, and the newest slot of each pacer.
+// reaching remembers, for each pacer, which protected waits are in demand, and the newest slot.
 type reaching struct {
 	*demands
 	newest map[string]time.Time // by pacer: the newest slot that this instance has seen
@@ -176,7 +180,7 @@ type reaching struct {
 
 func newReaching() *reaching { return &reaching{newDemands(), map[string]time.Time{}} }
 
-// forget removes the pacers that the policy does not contain.
+// forget removes what is remembered about pacers that the policy does not contain.
 func (r *reaching) forget(policy *Policy) {
 	r.demands.forget(func(pacer, _ string) bool {
 		in, known := policy.Pacer(pacer)
@@ -206,7 +210,7 @@ func (r *reaching) note(pacer string, newest time.Time) {
 	r.newest[pacer] = newest
 }
 
-// unmark records that this instance failed to mark a reach, so that a later call tries again.
+// unmark records that this instance failed to store a mark for a protected wait, so that a later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

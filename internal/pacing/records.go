@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// RecordKind is a kind of record that grants create in the store.
+// RecordKind is a kind of record that grants of permits create in the store: a remembered request or a log.
 type RecordKind byte
 
 // The kinds of records.
@@ -25,7 +25,7 @@ const (
 // RecordKinds returns all kinds of records.
 func RecordKinds() []RecordKind { return []RecordKind{RequestRecord, LogRecord} }
 
-// String returns the name of the kind in metrics.
+// String returns the name of the record kind, as in metrics.
 func (k RecordKind) String() string {
 	if k == RequestRecord {
 		return "request"
@@ -33,40 +33,41 @@ func (k RecordKind) String() string {
 	return "log"
 }
 
-// RecordGroup identifies the records of one kind that belong to one client and expire together.
+// RecordGroup identifies records in the store: all records of one kind that belong to one client and expire together.
 type RecordGroup struct {
 	Client  string
 	Kind    RecordKind
 	Expires int64 // seconds since 1970
 }
 
-// RecordStore stores the numbers of records that exist, and looks up single records. A RecordStore is safe for
-// concurrent use, and every method returns within the deadline of ctx.
+// RecordStore stores how many requests and logs the store holds, and tells whether a single request or log exists. A
+// RecordStore is safe for concurrent use, and every method returns within the deadline of ctx.
 type RecordStore interface {
 	// HasRequest reports whether the store remembers the request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	// HasLog reports whether the target has a stored log.
 	HasLog(ctx context.Context, target *Target) (bool, error)
-	// AddRecords adds to the numbers of records that all instances share. It removes the groups that expire at or
-	// before now, and returns the other groups. If AddRecords returns an error, the numbers may have been added all the
-	// same.
+	// AddRecords adds the given counts to the counts of records that all instances share. AddRecords removes the counts
+	// that expire at or before now, and returns the other counts. If AddRecords returns an error, the counts may have
+	// been added all the same.
 	AddRecords(ctx context.Context, added map[RecordGroup]int, now time.Time) (map[RecordGroup]int, error)
 }
 
-// RecordBounds holds the maximum numbers of records of each kind. A zero field means the default.
+// RecordBounds holds the maximum numbers of records (remembered requests or logs) of each kind. A zero field means the
+// default.
 type RecordBounds struct {
 	Client int // records of one client; default 250,000
 	All    int // records of all clients; default 1,000,000
 }
 
-// WithDefaults returns the bounds with defaults in place of zero fields.
+// WithDefaults returns a copy of the bounds in which each zero field has its default.
 func (b RecordBounds) WithDefaults() RecordBounds {
 	b.Client = cmp.Or(b.Client, 250_000)
 	b.All = cmp.Or(b.All, 1_000_000)
 	return b
 }
 
-// RecordsError is the error for a call that would create more records than the bounds allow.
+// RecordsError is the error for a call for permits that would create more records in the store than the bounds allow.
 type RecordsError struct {
 	Kind       RecordKind
 	Bound      int
@@ -87,10 +88,10 @@ func (e *RecordsError) Error() string {
 		remedy, capping.Span(e.RetryAfter))
 }
 
-// Records limits the number of records that grants create in the store. Each instance counts its own records, adds them
-// to the store's numbers every second, and reads the numbers of other instances from the store. All instances together
-// can therefore exceed a bound by the grants of one second, or by 1/64 of a client's bound for each instance. The
-// numbers decrease when records expire. A Records value is safe for concurrent use.
+// Records limits the number of records (remembered requests and logs) that grants of permits create in the store. Every
+// second, each instance adds its own new records to the counts in the store, and reads the counts of other instances.
+// All instances together can therefore exceed a bound by the grants of one second, or by 1/64 of a client's bound for
+// each instance. The counts decrease when records expire. A Records value is safe for concurrent use.
 type Records struct {
 	store  RecordStore
 	bounds RecordBounds
@@ -111,14 +112,14 @@ type Records struct {
 	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// holder identifies a count of records: the records of one kind, of one client or of all clients.
+// holder identifies whose records a number counts: the records of one kind, either of one client or of all clients.
 type holder struct {
 	client string
 	kind   RecordKind
 	all    bool
 }
 
-// NewRecords returns a Records for the store. logger may be nil.
+// NewRecords returns a Records that counts the records of the store. The argument logger may be nil.
 func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, logger *slog.Logger) *Records {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -144,7 +145,7 @@ func (r *Records) CountAll(kind RecordKind) int {
 	return r.totals[holder{kind: kind, all: true}]
 }
 
-// Used returns the largest used fraction of any bound.
+// Used returns how full the fullest bound is: the largest fraction of a maximum number of records that is in use.
 func (r *Records) Used() (most float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,8 +171,9 @@ type entry struct {
 	reserved map[RecordKind]int // number of records reserved for the call, by kind
 }
 
-// enter admits a call if it creates no records, repeats an earlier request or fits into the bounds. If the store
-// returns an error, enter does not reject the call. The caller of a nil entry need not call note or leave.
+// enter admits a call for permits if it creates no records, repeats an earlier request or stays within the maximum
+// numbers. If the store returns an error, enter does not reject the call. If enter returns a nil entry, its caller need
+// not call note or leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -208,7 +210,7 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	return e, nil
 }
 
-// judge reports whether the target's log is new, and whether it counts as a record.
+// judge reports whether the target's log does not exist yet, and whether a grant must count it as a new record.
 func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -226,7 +228,8 @@ func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// reserve reserves all records that the call may create, or none of them.
+// reserve adds all records that the call may create to the counts. If a maximum number would be exceeded, reserve adds
+// none of them and returns an error.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,7 +251,7 @@ func (r *Records) count(client string, kind RecordKind, n int) {
 	r.totals[holder{kind: kind, all: true}] += n
 }
 
-// nextExpiry returns the time until the next records of the holder expire.
+// nextExpiry returns the time until the next records in the given count expire.
 func (r *Records) nextExpiry(h holder) time.Duration {
 	first, now := int64(0), r.clock().Unix()
 	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {
@@ -283,7 +286,7 @@ func (e *entry) note(ask *Ask, grant *Grant) {
 	}
 }
 
-// stateOf returns the state of the target after the grant.
+// stateOf returns how full the log of the target is after the grant.
 func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	for i := range grant.States {
 		if ask.Targets[i].Pacer == t.Pacer && ask.Targets[i].Message == t.Message {
@@ -293,8 +296,8 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know records that the target's log exists, and how long it lasts. know does not change the expiry of a record that is
-// already counted.
+// know remembers that the target's log exists, and how long the store keeps it. know does not change the expiry of a
+// record that is already counted.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -311,7 +314,7 @@ func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	r.known[key] = expiryOf(r.clock(), lasts)
 }
 
-// add counts a record that lasts for the given time from now.
+// add counts a new record of a client that expires after the given time.
 func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -325,8 +328,8 @@ func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	}
 }
 
-// expiryOf returns the time at which the group of a record expires. A group expires later than its records, by less
-// than 1/16 of a record's lifetime, so that a client has few groups.
+// expiryOf returns the time until which a record counts. A record counts longer than it lasts, by less than 1/16 of its
+// lifetime, so that many records of a client have a common expiry time.
 func expiryOf(now time.Time, lasts time.Duration) int64 {
 	step := int64(1)
 	for step*2 <= int64(lasts/time.Second)/16 {
@@ -335,7 +338,8 @@ func expiryOf(now time.Time, lasts time.Duration) int64 {
 	return (now.Add(lasts).Unix()/step + 1) * step
 }
 
-// leave releases the reservations of the call.
+// leave subtracts the reserved records of a finished call from the counts; note has counted the records that the call
+// created.
 func (e *entry) leave() {
 	if e == nil {
 		return
@@ -348,13 +352,14 @@ func (e *entry) leave() {
 	clear(e.reserved)
 }
 
-// syncEvery is the interval between two synchronizations of Run, and syncWithin is the time limit of each.
+// syncEvery is the interval at which Run synchronizes the record counts with the store, and syncWithin is the time
+// limit of one synchronization.
 const (
 	syncEvery  = time.Second
 	syncWithin = 5 * time.Second
 )
 
-// Run synchronizes the numbers with the store until ctx ends, and then once more.
+// Run synchronizes the record counts with the store at regular intervals until ctx ends, and then once more.
 func (r *Records) Run(ctx context.Context) {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()
@@ -370,8 +375,8 @@ func (r *Records) Run(ctx context.Context) {
 	}
 }
 
-// Sync adds the numbers of this instance to the store's numbers, and reads the numbers of the other instances. If the
-// store returns an error, the next Sync adds the numbers again.
+// Sync adds this instance's new records to the counts in the store, and reads the counts of the other instances. If the
+// store returns an error, the next Sync adds the same counts again.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
@@ -391,7 +396,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// send returns the numbers to add to the store.
+// send returns the counts of new records that Sync adds to the store's counts.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -399,7 +404,7 @@ func (r *Records) send() map[RecordGroup]int {
 	return r.sent
 }
 
-// receive stores the numbers from the store's reply, and removes groups that have expired.
+// receive takes over the record counts from the store's reply, and removes counts that have expired.
 func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -425,7 +430,7 @@ func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) 
 	maps.Copy(r.totals, after)
 }
 
-// sum returns the number of records in all groups, by holder.
+// sum returns the total number of records for each client and kind, and for all clients together.
 func (r *Records) sum() map[holder]int {
 	sum := map[holder]int{}
 	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {

@@ -2,7 +2,7 @@ package pacing
 
 import "time"
 
-// Returned is the result of a return of permits of a request.
+// Returned is the result when a caller has given permits of a request back to the pacers.
 type Returned struct {
 	At      Time
 	Known   bool      // the store remembers the request
@@ -13,9 +13,9 @@ type Returned struct {
 	Targets []int     // by target: number of slots that were removed from its log
 }
 
-// GiveBack removes slots from the remembered grant, and from the logs of the ask's targets. GiveBack keeps slots up to
-// now, and the slots of the first used permits. A nil log was removed after the grant, and has none of the grant's
-// slots.
+// GiveBack removes the slots of returned permits from the remembered grant, and from the logs of the ask's targets.
+// GiveBack keeps slots up to now, and the slots of the first "used" permits. If an element of logs is nil, the store
+// removed the log after the grant, so that no slot of the grant is left in it.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -30,8 +30,8 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back returns the result of a return of all permits except the first kept permits. Back leaves the field Targets
-// empty.
+// Back describes a return of all permits of the grant except the first "kept" permits. Back leaves the field Targets of
+// the result empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
 	for _, s := range r.from(int64(kept)) {
@@ -42,13 +42,14 @@ func (r *Remembered) Back(now Time, kept int) Returned {
 	return result
 }
 
-// AskedAt returns an instant that is not after the request. AskedAt uses the longest wait that the call allowed.
+// AskedAt returns an instant at or before the time of the request: the newest granted slot less the longest wait that
+// the call allowed.
 func (r *Remembered) AskedAt(longest time.Duration) Time {
 	newest, _ := r.newest()
 	return newest.Add(-longest)
 }
 
-// dueBy returns how many permits of the grant have slots at or before now.
+// dueBy returns how many permits in Log.Runs have slots at or before now.
 func (l *Log) dueBy(now Time) (permits int64) {
 	for i := range l.Runs {
 		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
@@ -56,7 +57,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// from returns the slots of the runs, from the permit with the given number on.
+// from returns the slots of the permits in Log.Runs with the given number or a higher one.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -75,7 +76,7 @@ func (l *Log) from(permit int64) (slots []Strand) {
 	return slots
 }
 
-// cut removes all permits of the runs, from the permit with the given number on.
+// cut removes the permits with the given number or a higher one from Log.Runs.
 func (l *Log) cut(permit int64) {
 	n := len(l.Runs)
 	for n > 0 && l.Runs[n-1].First >= permit {
@@ -84,13 +85,14 @@ func (l *Log) cut(permit int64) {
 	l.Runs, l.Total = l.Runs[:n], min(l.Total, permit)
 }
 
-// Exact reports whether Merge never moves a slot of a log with these limits.
+// Exact reports whether, in a log with these limits, Merge never moves a permit to a later slot.
 func Exact(limits []Limit) bool {
 	tiers := tiersOf(limits)
 	return tiers[len(tiers)-1].group == 1
 }
 
-// MostMeets, MostCommon and MostLine limit the work of Log.Return. Returned slots beyond these limits stay in the log.
+// MostMeets, MostCommon and MostLine limit the work of Log.Return, which removes returned slots from a log. Returned
+// slots beyond these limits stay in the log.
 const (
 	MostMeets  = 20_000       // comparisons of runs
 	MostCommon = 64           // slots that are removed at once, if each of them divides a strand
@@ -98,11 +100,11 @@ const (
 )
 
 // Return removes the given slots, which must be in order, from the log. Return returns the number of permits that it
-// found and removed. From the first removed slot on, the line becomes slots ahead, so that later permits can use the
-// freed slots. Slots that do not fit into MostReturned strands stay in the line. Unless the limits are Exact, all slots
-// up to the last slot with several permits also stay, because Merge may have moved such permits. Return may make the
-// line shorter, so that a limit again counts slots that the log has dropped. The dropped slots then count at the time
-// of the log's oldest slot.
+// found and removed. From the first removed slot on, Return moves slots from Log.Runs to Log.Ahead, so that later
+// permits can use the freed slots. Slots that do not fit into MostReturned strands stay in Log.Runs. Unless the limits
+// are Exact, all slots up to the last slot with several permits also stay, because Merge may have moved such permits.
+// Return may leave so few permits in Log.Runs that a limit again counts slots that the log has dropped. The dropped
+// slots then count at the time of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -136,7 +138,7 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// knows reports whether the log still has every slot that the limits count if the line ends after before.
+// knows reports whether the log, if cut after the slots in "before", still has every slot that the limits count.
 func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
 	newest, some := before.newest()
@@ -144,8 +146,8 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
 }
 
-// dropped returns a run in place of the permits that the log has dropped, with as many permits as the limits count. All
-// permits of the returned run get the oldest slot of the log, because no dropped slot was later.
+// dropped returns a run that stands in for permits that the log has dropped, with at most as many permits as the limits
+// count. All permits of the returned run get the oldest slot of the log, because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
@@ -159,8 +161,8 @@ func SeenBy(limits []Limit) (all Limit) {
 	return all
 }
 
-// returnApart does the work of Return if the whole line after the first slot can become slots ahead. If these slots
-// need too many strands, or if one of them must not move, returnApart changes nothing and returns false.
+// returnApart does the work of Return if all slots from the first returned one on can move from Log.Runs to Log.Ahead.
+// If these slots need too many strands, or if one of them must not move, returnApart changes nothing and returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
 	if len(line) > MostAhead {
 		return false
@@ -180,7 +182,7 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	return true
 }
 
-// lineFrom splits the line into the slots before t and the other slots.
+// lineFrom splits the slots in Log.Runs into those before t and those at t or later.
 func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	first := len(l.Runs)
 	for first > 0 {
@@ -209,7 +211,7 @@ func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	return before, line
 }
 
-// moves reports whether the strand may move from the line to the slots ahead.
+// moves reports whether Return may move the strand's slots from Log.Runs to Log.Ahead.
 func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
@@ -228,7 +230,8 @@ func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 // count returns the number of permits in slot i of the strand.
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// index returns the number of the strand's slot at t. The strand must have a slot at t.
+// index returns the number of the strand's slot at the instant t; the first slot has number 0. The strand must have a
+// slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -236,12 +239,12 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// part appends the strand's slots with the numbers from i up to, but not including, j to dst.
+// part appends the slots of the strand with the numbers i up to, but not including, j to dst.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
 
-// appendStrand appends a strand to dst if the strand has permits.
+// appendStrand appends a strand to dst if the strand has at least one permit.
 func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	if permits <= 0 {
 		return dst
@@ -252,9 +255,9 @@ func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	return append(dst, Strand{at, every, burst, permits})
 }
 
-// removeAll removes slots from strands. removeAll returns the remaining strands, the slots that it did not remove, and
-// the number of removed permits. If overlap is false, the strands must be in order, and stay in order. A slot stays if
-// its removal would make more than most strands.
+// removeAll removes the given slots from the strands. removeAll returns the remaining strands, the slots that it did
+// not remove, and the number of removed permits. If overlap is false, the strands must be in order, and stay in order.
+// removeAll does not remove a slot if more than "most" strands would remain.
 func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
 	left, from, meets := append(left, strands...), 0, 0
 	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
@@ -294,9 +297,9 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// common returns the slots that both strands have: n slots, beginning at at. If the strands have no common slots, n is
-// 0. common leaves out a last slot that has fewer permits than the other slots. common returns 0 slots if neither
-// distance is a multiple of the other.
+// common returns the slots that both strands have: n slots, of which the first is at the instant "at". If the strands
+// have no common slots, n is 0. The function common leaves out a last slot that has fewer permits than the other slots.
+// The function common returns n = 0 if neither strand's distance is a multiple of the other's.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
@@ -325,9 +328,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without removes permits from n slots that begin at the instant at: the number each from every slot. without returns
-// the remaining strands. If overlap is true, the result has as few strands as possible. If overlap is false, the
-// strands in the result are in order.
+// without returns what remains of the strand when n of its slots, the first at the instant "at", lose "each" permits.
+// If overlap is true, the result has as few strands as possible. If overlap is false, the strands in the result are in
+// order.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Share is a part of a pacer that is reserved for calls that name the share.
+// Share is a percentage of a pacer's limits that is reserved for calls that name the share.
 type Share struct {
 	Name    string
 	Percent int // of the rate and of each limit, 1 to 100
@@ -17,29 +17,31 @@ type Share struct {
 // The bounds of shares.
 const (
 	MaxShares = 8
-	// KeptFor is the time for which a share keeps its part of a rate or a short limit after its latest call.
+	// KeptFor is the time after the latest call of a share for which its part of a rate or of a limit with a short
+	// window stays reserved.
 	KeptFor = 5 * time.Second
 	// SoonWindow is the longest window of a limit whose reserved part other calls may use while the share is idle. A
 	// limit with a longer window always keeps the reserved part, because permits that other calls took would come back
 	// too late.
 	SoonWindow = 2 * time.Second
-	// RestAhead is how far ahead a pacer with shares grants slots to other calls, at least: see Pacer.restAhead.
+	// RestAhead is the least time ahead up to which a pacer with shares grants slots to calls without a share; see
+	// Pacer.restAhead.
 	RestAhead = 500 * time.Millisecond
 )
 
-// kept is a limit of a pacer, with the part of the limit that each share has.
+// kept is a limit of a pacer, together with the part of its Max that is reserved for each share.
 type kept struct {
 	Limit
 	parts []int // by share: its part of Max
 	soon  bool  // other calls may use a part while its share is idle
 }
 
-// leastPeriod is the shortest period over which a rate is divided between shares. Calls without a share get a row of
-// slots in each period of a rate. With shorter periods, there would be more rows than a log can hold.
+// leastPeriod is the shortest period over which a pacer's rate is divided between shares. Calls without a share get a
+// series of slots in each period of a rate. With shorter periods, there would be more such series than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
-// divided returns the pacer's limits, each with the parts of the shares. A rate becomes a limit over a whole number of
-// its intervals, because other calls must leave whole intervals to a share.
+// divided returns the pacer's limits, each with the parts that are reserved for the shares. A rate becomes a limit over
+// a whole number of its intervals, because other calls must leave whole intervals to a share.
 func (p *Pacer) divided() (limits []kept) {
 	for _, limit := range p.Limits {
 		k := kept{Limit: limit, soon: limit.Window <= SoonWindow}
@@ -60,9 +62,9 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// divide returns the smallest number of equal parts with which every share can get whole parts. In the result of
-// divide, the number of equal parts is first, and the number of parts of each share follows. A share may get up to one
-// percentage point more than its percentage.
+// divide returns the smallest number of equal parts into which a rate can be divided so that every share gets whole
+// parts. In the result of divide, the number of equal parts is first, and the number of parts of each share follows. A
+// share may get up to one percentage point more than its percentage.
 func divide(shares []Share) (parts []int) {
 	for n := 1; ; n++ {
 		parts = append(parts[:0], n)
@@ -88,8 +90,9 @@ func (p *Pacer) Period() time.Duration {
 	return limits[len(limits)-1].Window
 }
 
-// restAhead returns how far into the future the pacer grants slots to calls without a share. restAhead returns
-// RestAhead, or two intervals of a slow rate. A share that was idle gets its part only after these slots.
+// restAhead returns how far into the future the pacer grants slots to calls without a share. The result is RestAhead,
+// or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that was idle gets its part of
+// the pacer only after these slots.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -98,8 +101,8 @@ func (p *Pacer) restAhead() time.Duration {
 	return min(ahead, p.LongestWait())
 }
 
-// ownAhead returns how far into the future a call of a share takes slots of its own part before it tries the slots of
-// other calls.
+// ownAhead returns how far into the future a call of a share takes slots of the share's reserved part. The call then
+// tries slots that other calls leave.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
 // share returns the index of the pacer's share with the given name, or -1.
@@ -123,14 +126,14 @@ func (p *Pacer) shareName(share int) string {
 // HasShare reports whether the pacer has a share with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
-// partTarget returns a target with a separate log for a part of the pacer. The part belongs to the named share or, if
-// share is "", to all calls without a share. The log of the pacer itself does not change.
+// partTarget returns a target with a separate log for the slots of some calls: the calls of the named share or, if
+// share is "", all calls without a share. The log of the whole pacer does not change.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// own returns the target for the part of a share.
+// own returns the target (log with limits) for the reserved part of a share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -139,8 +142,9 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target for calls without a share: its limits are the pacer's limits less the parts of the shares.
-// keeps is false if no part is subtracted, because every share is idle and no limit always keeps its parts.
+// rest returns the target (log with limits) for calls without a share: its limits are the pacer's limits less the
+// reserved parts of the shares. keeps is false if no part is subtracted, because every share is idle and no limit
+// always reserves its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -156,9 +160,9 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands remembers which shares or reaches are in demand, from calls at this instance and from the marks of other
-// instances. To mark a share, an instance takes a permit of a log that has no other use. Other instances read the log
-// of the mark.
+// demands remembers which shares or protected waits calls have lately used, at this instance or at others. To tell
+// other instances that a share is in use, an instance takes a permit from a log that has no other purpose. Other
+// instances read this log.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // the end of the demand, from own calls or from marks
@@ -166,10 +170,11 @@ type demands struct {
 	read   map[string]time.Time // by pacer: when this instance last read the marks
 }
 
-// demand identifies a share or a reach of a pacer.
+// demand identifies a share or a protected wait of a pacer.
 type demand struct{ pacer, share string }
 
-// An instance marks a share in demand once every markEvery, and reads the marks of a pacer once every readEvery.
+// While calls use a share, an instance tells other instances so once every markEvery. An instance reads such marks of
+// other instances once every readEvery.
 const (
 	markEvery = time.Second
 	readEvery = 250 * time.Millisecond
@@ -179,14 +184,15 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// is reports whether the share is in demand at the pacer.
+// is reports whether a call has used the share of the pacer within the last few seconds (KeptFor).
 func (d *demands) is(pacer, share string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked[demand{pacer, share}].After(now)
 }
 
-// ask records a call of the share, and reports whether the caller must mark the share now.
+// ask records a call of the share, and reports whether the caller must now tell other instances that the share is in
+// use.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +204,7 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// due reports whether the caller must read the marks of the pacer now.
+// due reports whether the caller must now read from the store which shares of the pacer other instances use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,7 +215,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// see records that the share is in demand until the given time.
+// see records that the share of the pacer counts as in use until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +224,7 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget removes all demands for which stays returns false.
+// forget removes what is remembered about shares and protected waits for which the function stays returns false.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,12 +237,13 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// mark returns the target of the log in which instances mark that a share is in demand.
+// mark returns the target of the log that instances use only to tell each other that a share is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
 
-// learn marks the shares of this call as in demand, and reads which other shares of the call's pacers are in demand.
+// learn tells other instances that the shares of this call are in use, and reads which other shares of the call's
+// pacers are in use.
 func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	now := p.clock()
 	for i := range plan.answer.Pacers {
@@ -260,7 +267,7 @@ func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// readMarks reads which shares of the pacer are in demand.
+// readMarks reads from the store which shares of the pacer calls at other instances use.
 func (p *Pacers) readMarks(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for share := range pacer.Shares {

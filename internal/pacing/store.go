@@ -9,23 +9,25 @@ import (
 	"time"
 )
 
-// Store keeps the logs of pacers. A Store is safe for concurrent use.
+// Store keeps the logs of pacers, which hold the granted slots. A Store is safe for concurrent use.
 //
-// Every method returns within the deadline of ctx, give or take 50 ms.
+// Every method of Store returns at most 50 ms after the deadline of ctx.
 type Store interface {
 	// TakePermits places the permits of the ask in the logs of all its targets, in one atomic step, and returns when
-	// the result is durable. After an error the result is unknown: permits may have been taken, and the caller must not
-	// send anything. If ask.Permits is 0, TakePermits takes nothing and returns the states of the targets. If Ask.Check
-	// rejects the ask, TakePermits returns an error and does not change the store. If the store remembers the request
-	// with another Ask.Fingerprint, TakePermits returns a *ReuseError.
+	// the result is durable. After an error of TakePermits the result is unknown: permits may have been taken, and the
+	// caller must not send anything. If ask.Permits is 0, TakePermits takes no permits and returns the states of the
+	// targets. If Ask.Check rejects the ask, TakePermits returns an error and does not change the store. If the store
+	// remembers the request with another Ask.Fingerprint, TakePermits returns a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
-	// ReturnPermits returns the permits of the ask's request that have future slots, except the first used permits.
-	// ReturnPermits changes the request and the logs of all targets in one atomic step, and returns when the result is
-	// durable. The request keeps the other permits, so a second ReturnPermits with the same or a larger used returns no
-	// permits. The ask must be the ask of the request, with a MaxWait at least as long. If a pacer was forgotten since
-	// the request, its log is not changed. A slot that a log cannot remove stays used. If the store does not remember
-	// the request, ReturnPermits returns no error. If the request belongs to another ask, ReturnPermits returns a
-	// *ReuseError. After any other error the result is unknown, and the caller must not use any of the permits.
+	// ReturnPermits gives the permits of the ask's request that have future slots back to the pacers, except the first
+	// "used" permits. ReturnPermits changes the request and the logs of all targets in one atomic step, and returns
+	// when the result is durable. The request keeps the other permits, so a second ReturnPermits with the same or a
+	// larger argument "used" returns no permits. The ask must be the ask of the request, with a MaxWait at least as
+	// long. If a pacer was forgotten since the request, ReturnPermits does not change the log of that pacer. A slot
+	// that ReturnPermits cannot remove from a log still counts for the limits. If the store does not remember the
+	// request, ReturnPermits returns no error. If the request belongs to another ask, ReturnPermits returns a
+	// *ReuseError. After any other error of ReturnPermits the result is unknown, and the caller must not use any of the
+	// permits.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
 	// HasRequest reports whether the store remembers the request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
@@ -36,7 +38,7 @@ type Store interface {
 	Leases
 }
 
-// Target is a log of a pacer, together with its limits.
+// Target identifies a log of a pacer (the list of its granted slots), together with the limits that apply to the log.
 type Target struct {
 	Pacer   string // the pacer's name, see capping.IsName
 	Message string // a hash of the message or key that has this log, in hex digits; "": the pacer's only log
@@ -44,7 +46,7 @@ type Target struct {
 	Limits  []Limit
 }
 
-// Ask requests permits of several targets at once.
+// Ask is a request to a Store for permits that several targets must grant at the same slots.
 type Ask struct {
 	Targets []Target      // 1 to MaxPacers distinct targets of one group
 	Permits int           // 0 to MaxPermits; 0 only returns the state
@@ -66,16 +68,18 @@ type Ask struct {
 	Lasts time.Duration
 }
 
-// Request is a hash of a client and its request id, 16 bytes long. The zero Request means no request id.
+// Request is a hash of a client and its request id, 16 bytes long. The zero Request means that the caller gave no
+// request id.
 type Request [16]byte
 
-// RememberFor is the time for which a store remembers a request after the latest possible slot of its grant.
+// RememberFor is the time for which a store remembers a request for permits after the latest slot that the request
+// could get.
 const RememberFor = time.Minute
 
 // RememberedFor returns the time for which a store remembers the request of the ask.
 func (a *Ask) RememberedFor() time.Duration { return max(a.MaxWait, a.Lasts) + RememberFor }
 
-// Remembers reports whether a store remembers the request of the ask after it has granted the given number of permits.
+// Remembers reports whether a store must remember the request of the ask if it has granted the given number of permits.
 func (a *Ask) Remembers(granted int) bool {
 	return a.Request != (Request{}) && (granted > 0 || a.Continues || a.Ends)
 }
@@ -121,7 +125,7 @@ func (a *Ask) Check() error {
 	return nil
 }
 
-// Group returns the group of the targets, or "" if there are no targets.
+// Group returns the pacer group of the ask's targets, or "" if the ask has no targets.
 func (a *Ask) Group() string {
 	if len(a.Targets) == 0 {
 		return ""
@@ -129,7 +133,7 @@ func (a *Ask) Group() string {
 	return a.Targets[0].Group
 }
 
-// Grant is the result of an ask.
+// Grant is the answer of a Store to an Ask: the granted permits with their slots.
 type Grant struct {
 	At       Time // the store's time of this reply; At + Wait is a slot, equal in every reply to a request
 	Granted  int
@@ -145,15 +149,16 @@ type Grant struct {
 	States []State // states of the targets after the grant
 }
 
-// ByQueue is the value of Grant.Limit if the newest slot of the target prevents an earlier slot.
+// ByQueue is the value of Grant.Limit if no limit, but only the newest slot in the target's log, prevents an earlier
+// slot.
 const ByQueue = -1
 
-// ByShare is the value of Grant.Limit in an Answer if a part of the pacer prevents an earlier slot. The part is the
-// part of the call's share, or the part that shares leave.
+// ByShare is the value of Grant.Limit in an Answer if the division of a pacer into shares prevents an earlier slot.
+// Either the part of the call's share is used up, or the part that shares leave to other calls.
 const ByShare = -2
 
-// WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst permits at Wait + Every and so on.
-// The last burst may be smaller. If Every is 0, all permits are at Wait.
+// WaitRun is a series of permits at equal distances: Burst permits start after Wait, Burst permits after Wait + Every,
+// and so on. The last burst of a WaitRun may have fewer permits. If Every is 0, all permits are at Wait.
 type WaitRun struct {
 	Wait    time.Duration // from Grant.At; negative for a slot in the past
 	Every   time.Duration
@@ -181,20 +186,20 @@ func (r *WaitRun) WaitOf(k int) time.Duration {
 	return r.Wait + time.Duration(k/r.Burst)*r.Every
 }
 
-// State says how full the log of a target is.
+// State says how full the log of a target is: how many slots are used, and how long a new permit would wait.
 type State struct {
 	Queue time.Duration // the wait until the newest slot; 0: the slot is in the past
 	Next  time.Duration // the wait until the next slot under the target's own limits
 	Used  []int         // by limit: how many of the newest Max slots are less than a window old
 }
 
-// ReuseError is the error for a request id that the store remembers for a different ask.
+// ReuseError is the error for a request id that a client has already used for a different request for permits.
 type ReuseError struct{}
 
 func (*ReuseError) Error() string { return "the request id was already used for different permits" }
 
-// Fingerprint returns Content or, if Content is zero, a hash of targets and permits. Two different asks have different
-// fingerprints.
+// Fingerprint returns the ask's Content or, if Content is zero, a hash of the ask's targets and permits. Two different
+// asks have different fingerprints.
 func (a *Ask) Fingerprint() (sum [8]byte) {
 	if a.Content != sum {
 		return a.Content
