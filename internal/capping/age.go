@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Dated is a generation of segments that knows the age of its sets of users. Segments that do not implement Dated have
-// sets without an age.
+// Dated is implemented by a generation (a published build) of segments that knows when each of its sets was exported.
+// If Segments do not implement Dated, none of their sets is too old.
 type Dated interface {
 	// AsOf returns the time at which the members of the set were exported. The zero time means that the age of the set
 	// is unknown.
 	AsOf(set string) time.Time
 }
 
-// TooOld returns the names of suppressed sets that no send may rely on, in the order of the policy. The returned sets
-// are older than their MaxAge, or lack live changes that the store has already removed. If a send needs one of these
-// sets, the decision is Unavailable for every user.
+// TooOld returns, in the order of the policy, the suppressed sets whose list of users is too old or too incomplete to
+// decide sends. Each returned set is older than its MaxAge, or lacks changes by API calls that the store has already
+// removed. If a send needs one of the returned sets, every user of the send gets the outcome Unavailable.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
 		if p.Suppress[i].tooOld(segments, now) || behind(segments, p.Suppress[i].Set) {
@@ -35,14 +35,14 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
 }
 
-// behind reports whether the generation lacks live changes of the set that the store no longer has. The store removes
-// live changes after a newer generation has included them.
+// behind reports whether the generation lacks changes that API calls made to the set and that the store has already
+// removed. The store removes changes by API calls after a newer generation of segments has included them.
 func behind(segments Segments, set string) bool {
 	live, ok := segments.(Live)
 	return ok && live.Behind(set) > 0
 }
 
-// behindError returns an error that names the sets for which the generation lacks live changes.
+// behindError returns an error that names the sets for which the generation lacks changes by API calls.
 func behindError(generation string, sets []string) error {
 	return fmt.Errorf("generation %s lacks live changes of set %s, which a newer generation contained: "+
 		"publish a build whose export of the set began later", generation, strings.Join(sets, ", "))

@@ -29,25 +29,27 @@ type Batch struct {
 	// decides for now and reads its own clock as late as possible.
 	At Instant
 	// Retention is the time for which a store keeps a log entry: the longest window of the policy, plus the widening
-	// for differing clocks. Retention must be MinRetention to MaxRetention. A store deletes log entries by the longest
-	// retention of its recent batches. A limit that is missing in the configuration for a short time therefore erases
-	// no log entry.
+	// for differing clocks. Retention must be MinRetention to MaxRetention. A store deletes log entries that are older
+	// than the longest Retention of its recent batches. If the configuration lacks a limit for a short time, the store
+	// therefore deletes no log entry that the limit needs.
 	Retention time.Duration
 
-	// Known holds the versions of the live changes to sets that the caller has applied, by partition of the store (see
-	// package live). If a partition has another version, the store does not decide the users of that partition: they
-	// are Unavailable and Outdated. If Known is nil, the store does not compare versions.
+	// Known[p] is the version of the live changes that the caller has applied for partition p of the store. Live
+	// changes are changes to sets by API calls (see package live). If the store has another version for a partition, it
+	// does not decide that partition's users: their verdicts are Unavailable and Outdated. If Known is nil, the store
+	// does not compare versions of live changes.
 	Known []string
 	// The store sets Outdated if the verdict of any user is Outdated, so that callers need not read every verdict.
 	// Outdated may be nil.
 	Outdated *atomic.Bool
 	// Since is the instant of the call's first attempt with an unknown result. If a log has this message with an
-	// instant at or after Since, this call recorded the send itself, and the send is no replay. A zero Since means that
-	// no attempt had an unknown result.
+	// instant at or after Since, an earlier attempt of this call recorded the send. The verdict is then Allowed, not
+	// Replayed. A zero Since means that no attempt had an unknown result.
 	Since Instant
 }
 
-// Horizon returns the instant at or before which the store ignores log entries.
+// Horizon returns the newest instant that is too old for the batch: the store ignores log entries at or before that
+// instant.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
 }
@@ -58,20 +60,20 @@ const (
 	MaxRetention = 5 * 366 * 24 * time.Hour
 )
 
-// maxGroups is the largest number of groups in a batch, and maxRules the largest number of rules in a group. The index
-// of a group and the index of a rule each take one byte.
+// maxGroups is the largest number of groups (users with the same rules) in a batch, and maxRules the largest number of
+// rules in a group. The index of a group and the index of a rule each take one byte.
 const (
 	maxGroups = 256
 	maxRules  = 255
 )
 
-// MaxShadow is the largest number of shadow rules in a group. Shadow rules must be among the first 32 rules of a group,
-// because each has one bit in Verdict.Shadow.
+// MaxShadow is the largest number of shadow rules (rules that count but deny nobody) in a group of users. Shadow rules
+// must be among the first 32 rules of a group, because each has one bit in Verdict.Shadow.
 const MaxShadow = 32
 
 // Check returns an error when no store could decide the batch, or when the number of verdicts is wrong. Every store
 // calls Check first, so that a mistake in one call's arguments fails only that call. Check does not look for duplicate
-// users. A store records at most one send of a duplicate user.
+// users. If a batch lists a user twice, a store records at most one send to that user.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
@@ -164,9 +166,9 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 }
 
 // Distinct moves the first occurrence of each user to the start of the slice and keeps the users' order. Distinct
-// returns the distinct users, in the memory of the argument, and the number of duplicates. Distinct runs in linear
-// time, with an open-addressing hash set that has at least twice as many slots as users. The hash mixes all bits of an
-// id with a seed that is new in every call, so that neither consecutive nor chosen ids collide.
+// returns the distinct users, in the memory of the argument, and the number of duplicates that it removed. Distinct
+// runs in linear time, with an open-addressing hash set that has at least twice as many slots as users. The hash mixes
+// all bits of an id with a seed that is new in every call, so that neither consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
 // DistinctMoved does the same as Distinct, and calls moved for each user that moves to a lower index. moved may be nil.
@@ -214,8 +216,8 @@ func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) 
 	return users[:n], len(users) - n
 }
 
-// mostPooled is the largest number of slots of a hash set whose memory later calls reuse. Allocating a hash set of this
-// size takes longer than the search in the hash set.
+// mostPooled is the largest number of slots of a hash set whose memory later calls reuse. Reuse saves time, because
+// allocating a hash set of this size takes longer than the search in the hash set.
 const mostPooled = 1 << 18
 
 // hashSet is the memory of a hash set of users. An empty slot of the hash set holds 0.
@@ -233,7 +235,7 @@ func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	return &hashSet[Slot]{make([]Slot, size)}
 }
 
-// free keeps the memory of the hash set for a later call.
+// free gives the memory of the hash set back to a pool, so that a later call can reuse the memory.
 func (t *hashSet[Slot]) free() {
 	if cap(t.slots) <= mostPooled {
 		slotPool[Slot]().Put(t)

@@ -13,8 +13,8 @@ import (
 	"capper/internal/share"
 )
 
-// Capper decides filter calls from the users' segments, the policy and the logs in the store. A Capper is safe for
-// concurrent use.
+// Capper decides which users may receive a message, from the users' segments, the policy and the logs in the store. A
+// Capper is safe for concurrent use.
 type Capper struct {
 	store    Store
 	widen    time.Duration // added to rolling windows, because the clocks that stamp sends may differ
@@ -41,8 +41,8 @@ func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 // Segments returns the generation of segments in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
-// Basis is the generation of segments and the policy that were in force at one instant. A caller that decides several
-// sends for one response decides all of them with one Basis.
+// Basis holds the generation of segments and the policy that were in force at one instant. A caller that decides
+// several sends for one response decides all of them with one Basis.
 type Basis struct {
 	segments Segments
 	policy   *inForce
@@ -74,8 +74,8 @@ type Send struct {
 	Basis   *Basis   // the generation and policy to decide with; nil: those in force when the call begins
 }
 
-// Merge adds sends that another system recorded to the store. Sends older than the retention of the policy are left
-// out. Merge returns ErrNoMerger when the store cannot merge sends.
+// Merge imports sends that another system recorded into the store. Merge leaves out sends that are older than the
+// retention of the policy. Merge returns ErrNoMerger when the store cannot merge sends.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
 	if !ok {
@@ -86,13 +86,14 @@ func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	return merged, merger.Merge(ctx, m, merged)
 }
 
-// ErrNoMerger is the error of a store that cannot merge sends of other systems.
+// ErrNoMerger is the error of a store that cannot import the sends of another system.
 var ErrNoMerger = errors.New("this store cannot import sends of other systems")
 
-// Retention returns the age up to which the policy in force needs log entries, including the widening.
+// Retention returns the age up to which the policy in force needs log entries, including the extra time for differing
+// clocks.
 func (c *Capper) Retention() time.Duration { return c.policy.Load().retention + c.widen }
 
-// Standing says how far one user has used up one limit.
+// Standing says how many sends of one user count for one limit, and when the limit has a free slot.
 type Standing struct {
 	Limit   *Limit
 	Used    int     // the number of sends that count for the limit now
@@ -103,11 +104,11 @@ type Standing struct {
 type Explanation struct {
 	Segment    string // "" for a user in no segment
 	Generation string
-	// Missing lists the sets that the policy needs and the generation of segments lacks. The Explanation treats the
-	// user as no member of a missing set. Sends that need a missing set are Unavailable.
+	// Missing lists the sets that the policy needs and the generation of segments lacks. The Explanation assumes that
+	// the user is not in a missing set. Sends that need a missing set are Unavailable.
 	Missing []string
-	// TooOld lists the suppressed sets that no send may rely on (see Policy.TooOld). Sends that need one of the sets in
-	// TooOld are Unavailable.
+	// TooOld lists the suppressed sets whose list of users is too old or too incomplete to decide sends (see
+	// Policy.TooOld). Sends that need one of the sets in TooOld are Unavailable.
 	TooOld    []string
 	Standings []Standing
 	// Zone is the user's time zone, or the policy's time zone for a user in no time zone set.
@@ -131,7 +132,8 @@ type QuietStanding struct {
 }
 
 // Explain reads one user's log and applies every limit of the user's segment, including limits of single channels.
-// Explain also checks every reason to withhold sends. Explain writes nothing.
+// Explain also checks which suppressions, holdout and quiet hours withhold sends to the user. Explain writes nothing to
+// the store.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
@@ -167,7 +169,8 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	return e, err
 }
 
-// withhold adds the suppressions, the holdout and the quiet hours that withhold sends to the user on any channel.
+// withhold adds to the Explanation the suppressions, the holdout and the quiet hours that withhold sends to the user on
+// any channel.
 func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	policy := e.Policy
 	for i := range policy.Suppress {

@@ -83,7 +83,7 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	trace.SetInt(part, "capper.users", len(send.Users))
 	part.End()
 	hold, err := newWithholding(policy.Policy, segments, send, c.clock())
-	if err != nil { // without the suppressed sets no send is safe
+	if err != nil { // without the suppressed sets, no send is safe
 		d.Err = err
 		return d
 	}
@@ -157,8 +157,8 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// renew reads new live changes to the sets of the generation. renew takes at most half of the call's remaining time, so
-// that the store can still decide the users whose changes are known.
+// renew reads the latest changes that API calls made to the sets of the generation. renew takes at most half of the
+// call's remaining time, so that the store can still decide the users whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -178,7 +178,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// group puts users who have the same rules into the same group.
+// group puts users who have the same rules into the same group of the call.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -245,7 +245,7 @@ func (g *grouping) ofZone(zone uint16) []uint32 {
 	return g.zones[zone]
 }
 
-// add creates the group of user i and returns its number plus 1.
+// add creates the group for user i and the users with the same rules, and returns the group's number plus 1.
 func (g *grouping) add(i int) uint32 {
 	d, code := g.d, g.d.Codes[i]
 	if g.plain[code] != 0 {
@@ -301,8 +301,8 @@ func (d *Decisions) parts() [][]int32 {
 	return parts
 }
 
-// judgePart lets the store decide one batch: the users at the given indexes. The batch begins with the group number
-// first.
+// judgePart lets the store decide one batch: the users at the given indexes. The argument first is the number of the
+// batch's first group.
 func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
 	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
 	b.Users, b.Groups = make([]UserID, len(at)), make([]uint8, len(at))
@@ -370,8 +370,8 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits that the bits of user i's Verdict.Shadow mean: bit k belongs to limit k. ShadowLimits
-// returns nil when no bit is set.
+// ShadowLimits returns the limits to which the bits of user i's Verdict.Shadow refer: bit k belongs to limit k.
+// ShadowLimits returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
 		return nil

@@ -31,11 +31,11 @@
 // A decision names the first of these causes that denies the send:
 //
 //  1. Suppression: the user is in a set that the policy suppresses on the send's channel. The decision names the first
-//     such set of the policy. A suppression never ends (Never).
+//     such set of the policy. A suppression has no end, so the decision's FreesAt is Never.
 //  2. The holdout: the user is in the holdout's share of all users. The holdout never ends.
 //  3. Quiet hours: the hours are on at the instant of the decision, in the time zone of the hours or of the user. Quiet
-//     hours end at the first instant at which none of the user's quiet hours for the channel are on. Quiet hours
-//     without an open minute within a year count as never ending.
+//     hours end at the first instant at which none of the user's quiet hours for the channel are on. If quiet hours
+//     leave no open minute within a year, they count as never ending.
 //  4. The limits of the user's segment, applied to the log in the store.
 //
 // The Capper checks suppression, the holdout and quiet hours before it calls the store. Suppression, the holdout and
@@ -62,7 +62,8 @@
 //   - A send is recorded when every limit allows the send. A denial names the limit that frees a slot last, and the
 //     instant at which every limit has a free slot. If slots become free within quiet hours, the denial names the end
 //     of the quiet hours instead.
-//   - A shadow limit denies nobody. A shadow limit counts the allowed users whom it would have denied, without replays.
+//   - A shadow limit denies nobody. A shadow limit counts those users with the outcome Allowed whom it would have
+//     denied. Users with the outcome Replayed do not count.
 //   - A new log entry never gets an earlier time than the newest entry of the log.
 //   - Decisions ignore log entries older than Batch.Retention, even before the store has removed them.
 //   - A log keeps the newest LogBound entries of each channel. No limit has a Max above LogBound, so older entries
@@ -74,13 +75,14 @@
 //
 //   - A store decides like Judge, and decides and records each user in one atomic step.
 //   - An Allowed or Replayed verdict is durable. A user whose result is unknown is Unavailable.
-//   - Batch.Check and CheckRelease run first, so that a mistake in one call's arguments fails only that call.
-//   - A store stamps sends with the clock from its configuration, and deletes entries by the longest recent retention.
+//   - A store calls Batch.Check and CheckRelease first, so that a mistake in one call's arguments fails only that call.
+//   - A store stamps sends with the clock from its configuration. A store deletes log entries that are older than the
+//     longest retention of its recent batches.
 //   - ClockTolerance is the largest difference between the clocks that stamp sends.
-//   - A store remembers the messages that MessageMemory selects.
-//   - The error of a call is nil exactly when the store decided every user. Package measure counts calls as ok, partial
-//     and error by this error.
+//   - A store keeps the texts of the messages that MessageMemory selects, and counts their sends.
+//   - The error of a call is nil exactly when the store decided every user. From this error, package measure counts
+//     each call as "ok", "partial" or "error".
 //
-// The function As finds abilities that only some stores have. For example, a store that several instances share is a
-// RateLimiter.
+// The function As finds optional interfaces that only some stores implement. For example, a store that several
+// instances share is a RateLimiter.
 package capping

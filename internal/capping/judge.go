@@ -61,8 +61,8 @@ func (r Reason) Name() string {
 }
 
 // Judge decides at the instant now whether a user with the given log may receive the message with the token on the
-// channel. Judge ignores log entries at or before horizon. Judge changes nothing and does not allocate memory. The
-// store records an Allowed send.
+// channel. Judge ignores log entries at or before horizon. Judge changes nothing and does not allocate memory. If the
+// verdict is Allowed, the store records the send.
 func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Instant) Verdict {
 	if token != (Token{}) && log.find(channel, token, horizon) >= 0 {
 		return Verdict{Outcome: Replayed}

@@ -37,7 +37,7 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add adds the channels of other to s. In s, unlike elsewhere, a zero value means no channel; the zero value of other
+// add adds the channels of other to s. The zero value of s means no channel, unlike elsewhere; the zero value of other
 // means all channels.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Merger is implemented by stores that can merge sends from another program or store, with their original
-// times (see As). A Merger is safe for concurrent use.
+// Merger is implemented by stores that can import sends from another program or store, with their original times (see
+// As). A Merger is safe for concurrent use.
 type Merger interface {
 	// Merge combines the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
 	// Users[i]. The store merges each user atomically, in parallel with calls that decide. Merged sends are as durable
@@ -43,7 +43,7 @@ type Merged struct {
 }
 
 // Check returns an error when no store could perform the merge, or when the number of results is wrong. Check does not
-// look for duplicate users. The store merges both logs of a duplicate user.
+// look for duplicate users. If Users lists a user twice, the store merges both logs of that user.
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
@@ -152,8 +152,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns for each channel how many entries more than LogBound l and fresh have together. excess returns nil
-// when l and fresh together have at most LogBound entries.
+// excess returns for each channel by how many entries l and fresh together exceed LogBound. excess returns nil when l
+// and fresh together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -177,8 +177,8 @@ type Sent struct {
 }
 
 // MergeOf groups the sends by user in time order. MergeOf sorts sent in place. MergeOf leaves out a send that has the
-// same channel and token as an earlier send. Sends without a token are compared by time. MergeOf keeps only the newest
-// LogBound sends of each user and channel, because a log holds no more.
+// same channel and token as an earlier send. Two sends without a token count as the same send when their times are
+// equal. MergeOf keeps only the newest LogBound sends of each user and channel, because a log holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))

@@ -22,8 +22,9 @@ type Message struct {
 // namespaceMark is the byte before and after the namespace in a message's text.
 const namespaceMark = "\xff"
 
-// Text returns the message as one string. Stores keep this string, and the Token is computed from it. For a message
-// without a namespace, the text is the ID, otherwise 0xFF namespace 0xFF ID. Different messages have different texts.
+// Text returns the message as one string. Stores keep this string, and the Token is computed from it. The text of a
+// message without a namespace is the ID. With a namespace, the text is 0xFF, namespace, 0xFF, ID. Different messages
+// have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
 		return m.ID
@@ -34,8 +35,8 @@ func (m Message) Text() string {
 // MaxMessageText is the largest length of a message's text in bytes.
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
-// MessageOf returns the message that has the given text (see Message.Text). If text is not such a text, MessageOf
-// returns a message with text as the ID and no namespace.
+// MessageOf returns the message that has the given text (see Message.Text). If text does not have the form that
+// Message.Text writes, MessageOf returns a message with text as the ID and no namespace.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {
@@ -62,7 +63,7 @@ func (m Message) Token() Token {
 	return token
 }
 
-// BulkUsers is the number of users in a call from which a store always remembers the message of the call.
+// BulkUsers is the smallest number of users in a call for which a store always keeps the text of the call's message.
 const BulkUsers = 100
 
 const (
@@ -70,12 +71,12 @@ const (
 	storeAgain = time.Minute // the shortest time between two writes of a message's text by small calls
 )
 
-// MessageMemory selects the messages that a store remembers and counts. A store keeps the text of a remembered message,
-// so that a person who reads a log sees message ids instead of tokens. A MessageMemory always selects messages of bulk
-// calls (BulkUsers or more). A MessageMemory selects at most 2 new messages of smaller calls per second, with a burst
-// of 1,000. Message ids and counts of all single-user calls would take more memory than the users' logs. A message
-// stays selected while it is among the last few thousand messages that were used. A MessageMemory is safe for
-// concurrent use.
+// MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
+// of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory always
+// selects messages of bulk calls (BulkUsers or more). A MessageMemory selects at most 2 new messages of smaller calls
+// per second, with a burst of 1,000. Message ids and counts of all single-user calls would take more memory than the
+// users' logs. A message stays selected while it is among the last few thousand messages that were used. A
+// MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -88,7 +89,7 @@ type MessageMemory struct {
 // keptMessage is what a MessageMemory keeps for one message.
 type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: never
 
-// NewMessageMemory returns an empty MessageMemory, which can select a full burst of messages.
+// NewMessageMemory returns an empty MessageMemory, which can select a full burst of 1,000 new messages.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
 	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
@@ -134,7 +135,7 @@ func (m *MessageMemory) Due(b *Batch) bool {
 	return true
 }
 
-// find returns the kept data of the message, or nil for an unknown message.
+// find returns what the memory keeps for the message, or nil for an unknown message.
 func (m *MessageMemory) find(message Message) *keptMessage {
 	if kept := m.young[message]; kept != nil {
 		return kept

@@ -44,7 +44,7 @@ func presenceOf(preview Outcome) Presence {
 	return PresenceUnknown
 }
 
-// Locator is a store that keeps logs on several servers (see As).
+// Locator is implemented by stores that keep logs on several servers (see As).
 type Locator interface {
 	// Locate returns the partition and the server that keep the user's log. Locate makes no network call.
 	Locate(user UserID) Location

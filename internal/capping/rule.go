@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Rule is a limit resolved for one call. A Rule has either Hold (for a rolling window), or Start and Until (for a
-// calendar period).
+// Rule is a limit resolved for the channel and the instant of one call. A Rule has either Hold (for a rolling window),
+// or Start and Until (for a calendar period).
 type Rule struct {
 	Max      int        // the largest number of log entries that may count
 	Hold     int64      // rolling window: milliseconds for which a log entry counts

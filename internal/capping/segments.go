@@ -43,7 +43,7 @@ type Set interface {
 	Mark(users []UserID, numbers []uint32, marks []uint8, mark uint8)
 }
 
-// SetByNumber is a set that finds its members only by their numbers, such as a bitmap.
+// SetByNumber is a set that finds its members only by their bitmap numbers.
 type SetByNumber struct {
 	Members interface {
 		Mark(numbers []uint32, marks []uint8, mark uint8)
@@ -58,15 +58,15 @@ func (s SetByNumber) Mark(_ []UserID, numbers []uint32, marks []uint8, mark uint
 // Live is a generation of segments whose sets API calls can change (see package live).
 type Live interface {
 	Segments
-	// Versions returns the versions of the live changes that the sets contain, by partition of the store. Versions
-	// returns nil when the store has one instance, because that instance has every change.
+	// Versions returns, for each partition of the store, the version of the live changes that the sets contain.
+	// Versions returns nil when the store has one instance, because that instance has every change.
 	Versions() []string
-	// Renew returns the same generation with every live change of the users that was stored before Renew began. If
-	// Renew returns an error, the returned generation lacks changes of some users. Its Versions are then those of the
-	// changes that it contains.
+	// Renew returns the same generation with every live change for the users that was stored before Renew began. If
+	// Renew returns an error, the returned generation lacks live changes for some users. The Versions of that
+	// generation are then those of the live changes that it contains.
 	Renew(ctx context.Context, users []UserID) (Live, error)
 	// Behind returns the instant up to which the store has removed live changes of the set that this generation lacks.
-	// The store removes changes when a newer generation contains them. Zero means that the generation lacks no change
-	// of the set.
+	// The store removes live changes when a newer generation contains them. Zero means that the generation lacks no
+	// live change of the set.
 	Behind(set string) Instant
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Store keeps the logs of users. Every store decides by the rules of Judge and keeps the promises in doc.go. A Store is
-// safe for concurrent use.
+// Store keeps the log of each user's recorded sends. Every store decides by the rules of Judge and keeps the promises
+// in doc.go. A Store is safe for concurrent use.
 //
 // Every method returns within the deadline of ctx, give or take 50 ms. In the result slice, users that were not decided
 // before the deadline keep the zero value. The result slice has the length and order of users, and the caller zeroes
-// the slice before the call. The error is for operators and is nil exactly when every user was decided. Callers read
-// the result slice.
+// the slice before the call. The error is for operators and is nil exactly when every user was decided. Callers see
+// from the result slice which users were decided.
 type Store interface {
-	// Filter judges and records every user of the batch, each user atomically, and sets verdicts[i] for Users[i]. An
-	// Allowed or Replayed verdict is durable. If a verdict is Unavailable, the store may or may not have recorded the
-	// send. A retry with the same message id is safe and returns the result. If Batch.Check rejects b, Filter returns
-	// an error and does not change the store.
+	// Filter decides every user of the batch and sets verdicts[i] for Users[i]. If Batch.Record is true, Filter records
+	// each allowed send in the same atomic step as the decision. An Allowed or Replayed verdict is durable. If a
+	// verdict is Unavailable, the store may or may not have recorded the send. A retry with the same message id is safe
+	// and returns the result. If Batch.Check rejects b, Filter returns an error and does not change the store.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
-	// Release removes the token's sends on the channel from the logs of the distinct users. Channel 0 stands for every
-	// channel, and also for sends without a channel. If CheckRelease rejects the arguments, Release returns an error
-	// and does not change the store.
+	// Release removes the sends of the message with the token on the channel from the users' logs. The users must be
+	// distinct. Channel 0 stands for every channel, and also for sends without a channel. If CheckRelease rejects the
+	// arguments, Release returns an error and does not change the store.
 	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
 	// Erase removes the whole log of the user. Erase returns nil for a user without a log.
 	Erase(ctx context.Context, user UserID) error
@@ -44,7 +44,7 @@ type Store interface {
 }
 
 // As returns the first value of type T among the store and the stores that it wraps, like errors.As for errors. Callers
-// use As to find abilities that only some stores have, even when the store is wrapped for metrics.
+// use As to find optional interfaces that only some stores implement, even when the store is wrapped for metrics.
 func As[T any](store Store) (found T, ok bool) {
 	for store != nil {
 		if found, ok = store.(T); ok {
@@ -143,7 +143,7 @@ type AcceptedLoss struct {
 	Partitions         int // the number of partitions whose users are affected
 }
 
-// LossError is the error for a loss of data that cannot be accepted.
+// LossError is the error of AcceptLoss for a loss of data that cannot be accepted, because the server still loses data.
 type LossError struct{ Err error }
 
 // Error returns the text of the wrapped error.

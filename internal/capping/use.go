@@ -7,14 +7,14 @@ import (
 )
 
 // Uses counts users by how many of their sends count for a limit. Uses does not decide real sends. The Basis of Uses
-// replaces each limit by shadow limits, one for each number of sends to count, and withholds no send.
+// replaces each limit by shadow limits, one for each number of sends to count. That Basis withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel
 	counts  map[useKey]*useCount
 }
 
-// useKey is a segment code and the set of shadow limits that would have denied.
+// useKey is a segment code and the set of shadow limits that would have denied the send.
 type useKey struct {
 	code   uint8
 	shadow uint32
@@ -26,7 +26,7 @@ type useCount struct {
 	users   int
 }
 
-// Use says, for one limit of a segment, how many users have used up how much of the limit.
+// Use says, for one limit of a segment, how many users have how many sends that count for the limit.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
@@ -48,7 +48,7 @@ func NewUses(b *Basis, channel Channel) *Uses {
 	return &Uses{basis: &Basis{b.segments, newInForce(counting)}, channel: channel, counts: map[useKey]*useCount{}}
 }
 
-// mostSteps is the maximum number of steps for a limit, without the step for users without sends.
+// mostSteps is the maximum number of UseSteps for a limit, not counting the step for users without sends.
 const mostSteps = 6
 
 // countingLimits returns, for each limit that denies, shadow limits that count its sends.
@@ -124,8 +124,8 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns the counts for the limits of a segment. reached holds, by limit and number of sends, the users with at
-// least that number of sends.
+// of returns a Use for each limit of a segment. reached holds, by limit and number of sends, the users with at least
+// that number of sends.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

@@ -8,8 +8,8 @@ import (
 	"capper/internal/share"
 )
 
-// The values of a user's mark, which says why a send is withheld before the store reads the user's log. A mark is the
-// index of the policy's suppression plus 1, or one of these constants; mark 0 withholds nothing.
+// These constants are values of a user's mark, which says why a send to the user is withheld before the store reads the
+// log. A mark is the index of the policy's suppression plus 1, or one of these constants; mark 0 withholds nothing.
 const (
 	markHoldout = 255 - iota
 	markQuiet
@@ -69,13 +69,13 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 	return w, nil
 }
 
-// bySets reports whether members of some sets do not get the send.
+// bySets reports whether the send is withheld from the users of some sets.
 func (w *withholding) bySets() bool {
 	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets,
 		func(s []Set) bool { return s != nil })
 }
 
-// apply denies the users from whom the send is withheld at the instant now.
+// apply sets the verdict Denied for the users from whom the send is withheld at the instant now.
 func (w *withholding) apply(d *Decisions, now Instant) {
 	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
 		return
@@ -94,7 +94,8 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny denies the marked users. deny separates marked users from the others without a branch that depends on the marks.
+// deny sets the verdict Denied for the users whose mark is not 0. deny separates marked users from the others without a
+// branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
 	kept, last := 0, len(marks)
@@ -229,7 +230,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night returns the quiet hours for a time zone and a bit mask of entries.
+// night returns the night for a time zone and a bit mask of the quiet hours that apply.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
