@@ -47,8 +47,8 @@ func (f *fleet) close() {
 	f.signOff()
 }
 
-// signOff removes this instance from the list of instances. If the removal fails, the other instances remove this
-// instance after some missing heartbeats.
+// signOff removes this instance from the list of instances that share the store. If the removal fails, the other
+// instances remove this instance after some missing heartbeats.
 func (f *fleet) signOff() {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
@@ -59,8 +59,9 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// beat renews the records that all instances share, and checks the sentinel key of every partition. If a server does
-// not answer, the known state of its partitions stays; the topology reports the server's fault.
+// beat sends one heartbeat: it renews the records that all instances share, and checks the sentinel key of every
+// partition. If a server does not answer the heartbeat, the known state of its partitions stays. The topology reports
+// the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +82,7 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// missed says since when heartbeats have failed, and with which error.
+// missed holds the time since which heartbeats have failed, and the error of the latest heartbeat.
 type missed struct {
 	since time.Time
 	err   error
@@ -107,9 +108,9 @@ func (f *fleet) noteBeat(err error) {
 	}
 }
 
-// silence returns an error if this instance's heartbeats have not reached the shared records for a while, or nil.
-// Without heartbeats, this instance does not know which retention other instances need, or whether the shared records
-// still exist.
+// silence returns an error if this instance's heartbeats have not reached the shared records for a while; otherwise
+// nil. Without heartbeats, this instance does not know which retention other instances need, or whether the shared
+// records still exist.
 func (f *fleet) silence() error {
 	m := f.missed.Load()
 	if m == nil || time.Since(m.since) < tellMissed {
@@ -165,7 +166,7 @@ func (f *fleet) learn(heard *script.Heard, began time.Time) {
 }
 
 // olderFormat returns a warning while the store keeps an older format, because some instance cannot read the newest
-// one. olderFormat returns "" if all instances can read the newest format.
+// format. olderFormat returns "" if all instances can read the newest format.
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -223,11 +224,11 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	return heard, nil
 }
 
-// restoresEntry is an entry of an instance's description. restoresEntry says that the instance confirms restorations of
-// live changes (see liveLogs).
+// restoresEntry is a key in the description that an instance sends with its heartbeat. An instance with the entry
+// restoresEntry confirms restorations of live changes (see liveLogs).
 const restoresEntry = "restores"
 
-// othersOf returns the other instances in the reply to a heartbeat that began at the given time.
+// othersOf returns the other instances that the reply to a heartbeat lists. The heartbeat began at the given time.
 func othersOf(descriptions map[string]string, began time.Time) instances {
 	found := instances{at: began}
 	for id, description := range descriptions {
@@ -241,7 +242,8 @@ func othersOf(descriptions map[string]string, began time.Time) instances {
 	return found
 }
 
-// asOfEntry is an entry of an instance's description: the as-of instant of each set in the instance's generation.
+// asOfEntry is a key in the description that an instance sends with its heartbeat. Its value holds the as-of instant of
+// each set in the instance's generation of segments.
 const asOfEntry = "as_of"
 
 func asOfText(asOf map[string]capping.Instant) string {
@@ -249,8 +251,8 @@ func asOfText(asOf map[string]capping.Instant) string {
 	return string(text)
 }
 
-// oldestAsOf returns for each set the oldest as-of instant that another instance reports. oldestAsOf returns nil if an
-// instance reports no as-of instants.
+// oldestAsOf returns for each set the oldest as-of instant (time of the set's export) that another instance reports. If
+// an instance reports no as-of instants, oldestAsOf returns nil.
 func oldestAsOf(others map[string]string) map[string]capping.Instant {
 	oldest := map[string]capping.Instant{}
 	for _, description := range others {

@@ -11,7 +11,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// start finds or creates the shared records and the sentinel keys, and logs which of them are new or lost.
+// start finds or creates the shared records of the store and the sentinel keys of its partitions. start logs which of
+// them are new or lost.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,10 +44,10 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.mend(ctx)
 }
 
-// makeRecords finds the shared records or creates them. Before makeRecords creates the records, it asks for the
-// sentinel keys. asked counts the partitions whose server answered, and had the partitions with a sentinel key. A
-// sentinel key shows that a store existed here earlier, because no instance creates sentinel keys for a store without
-// records.
+// makeRecords finds the records that all instances share, or creates them. Before makeRecords creates the shared
+// records, it counts the partitions that have a sentinel key. The result asked is the number of partitions whose server
+// answered, and had the number of partitions with a sentinel key. A sentinel key shows that a store existed here
+// earlier, because no instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -56,8 +57,9 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	return had, asked, f.renewUntilDone(ctx, script.MakeOrMend)
 }
 
-// judgeAdopted distinguishes a store of an older version, which has no sentinel keys, from a store that has lost its
-// shared record. If the store has lost its shared record, a missing sentinel key means lost data.
+// judgeAdopted handles a store whose shared record was missing. A store of an older version has no sentinel keys; a
+// store with sentinel keys has lost its record. If the store has lost its shared record, judgeAdopted makes a missing
+// sentinel key count as lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -82,15 +84,15 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 // signLife returns the TTL that every check gives to a sentinel key.
 func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
-// warnOfLoss logs a loss of data that a start has accepted, and keeps the warning for Health.
+// warnOfLoss logs a loss of data that the start of this process has accepted, and keeps the warning for Health.
 func (f *fleet) warnOfLoss(what string) {
 	warning := "store created again from the remaining data: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// mend accepts a loss of records at start, and creates the missing sentinel keys again. With Config.MustExist, mend
-// returns an error instead.
+// mend accepts a loss of records at the start of the process, and creates the missing sentinel keys again. If
+// Config.MustExist is true, mend returns an error instead of accepting a loss.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -117,8 +119,8 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// restoreForOthers begins to restore live changes to sets in all partitions, if this start creates the store while
-// other instances run. Those other instances may still have live changes of the store that existed before.
+// If this start creates the store while other instances run, restoreForOthers begins to restore the live changes to
+// sets in all partitions. The other instances may still have live changes of the store that existed before.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {
@@ -134,14 +136,14 @@ func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	return nil
 }
 
-// withUsers removes the partition of the shared records, which has no users, from the partitions.
+// withUsers removes the partition of the shared records from the list, because that partition has no users.
 func (f *fleet) withUsers(partitions []int) []int {
 	return slices.DeleteFunc(partitions, func(p int) bool { return p >= f.keyspace.Partitions })
 }
 
 // lookAtSigns checks the sentinel keys of all partitions through the topology. lookAtSigns creates missing sentinel
-// keys until every sentinel key has existed once. accept holds the partitions whose loss of data this start has found
-// and accepted.
+// keys, until the store has recorded that every partition had one. accept holds the partitions whose loss of data this
+// start has found and accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
@@ -152,8 +154,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records in the store that every sentinel key has been created. If a sentinel key is missing after
-// markSigned, the key was lost.
+// markSigned records in the store that the sentinel keys of all partitions have been created. If a sentinel key is
+// missing after markSigned, a server has lost the key.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

@@ -24,8 +24,8 @@ import (
 // Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks = topology.Acks
 
-// Healthy requires confirmation by every replica of the user's master that the cluster does not flag as failed, and by
-// at least one replica.
+// Healthy requires confirmation by at least one replica, and by every replica of the user's master that the cluster
+// does not flag as failed.
 const Healthy = topology.Healthy
 
 // FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas: an
@@ -55,7 +55,7 @@ type Config struct {
 	// them. If Authorities is nil, the authorities in TLS apply.
 	Authorities func() (*x509.CertPool, error)
 	// Credentials returns the user name and the password at every new connection, so that an operator can change them.
-	// If Credentials is nil, Username and Password apply.
+	// If Credentials is nil, the fields Username and Password apply.
 	Credentials func() (username, password string, err error)
 
 	ReplicaAcks Acks // replica_acks: default Healthy
@@ -66,7 +66,7 @@ type Config struct {
 	IDs       IDs    // the ids of the users; default: dense
 	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. A server without an
 	// append-only file must never restart empty under its old name and address. A managed service that replaces a lost
-	// node by a copy of its replica never does so.
+	// node by a copy of its replica never starts such a server empty.
 	WithoutAppendOnly bool
 
 	// MustExist (create: false) makes Open return an error if the store has no shared records or lost some of them. If
@@ -76,7 +76,7 @@ type Config struct {
 	// Timeout is the deadline of a call whose context has none; the default is 10 s.
 	Timeout time.Duration
 	// AttemptTimeout is the time limit of one pipeline to one node, plus four round trips; the default is 1 s. If a
-	// command has no reply when this time is over, the store retries the command.
+	// command has no reply within AttemptTimeout, the store retries the command.
 	AttemptTimeout time.Duration
 
 	Clock      func() time.Time      // default time.Now
@@ -90,12 +90,13 @@ type Config struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// IDs describes the users' ids in a store. A store never changes its kind of ids or the key that makes images from ids.
-// Open rejects a store with another kind or key. The zero IDs means dense ids, the numbers from 0 to 4294967295.
+// IDs describes the users' ids in a store. A store never changes its kind of ids or the key that makes id images
+// (64-bit numbers) from ids. Open rejects a store with another kind of ids or another key. The zero IDs means dense
+// ids, the numbers from 0 to 4294967295.
 type IDs struct {
 	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
-	// Check is a word that changes with the kind and with the key that makes images from ids, so that the store rejects
-	// another key. Check is required for every kind except dense.
+	// Check is a word that changes with the kind of ids and with the key that makes id images. The store rejects a
+	// configuration with another Check, and therefore with another key. Check is required for every kind except dense.
 	Check string
 	// Users is the expected number of users, from which a new store chooses the size of its buckets. If the number is
 	// wrong by a factor of up to four, the store needs little extra memory. 0 means that the number of users is not
@@ -116,7 +117,7 @@ func (i IDs) layout() (script.Keyspace, script.Formats) {
 	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
 }
 
-// marked returns the IDs in the form in which the format marker has them.
+// marked returns the kind of ids and the check word as the format marker contains them.
 func (i IDs) marked() script.IDs {
 	if i.isDense() {
 		return script.IDs{}

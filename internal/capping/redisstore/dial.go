@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// mostAnswered is the maximum number of bytes that a survey reads from one connection. The replies of a real Redis
-// server take a few kilobytes, plus about a hundred bytes for each node of the cluster. The Redis client itself has no
-// limit on the length of a line.
+// mostAnswered is the maximum number of bytes that a survey of the servers reads from one connection. The replies of a
+// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. The Redis client
+// itself has no limit on the length of a line.
 const mostAnswered = 8 << 20
 
 // dial connects to a server that is not trusted yet: the server may be another program than Redis, or hostile.

@@ -31,10 +31,11 @@
 //
 // # Keyspace
 //
-// In a store with dense ids, a bucket is a Redis hash of 190 neighbouring user ids. The name of a field is the position
-// of the id in the bucket, in decimal. The value of the field is the user's log (see capping.Log). A partition is every
-// 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the cluster. Every key has a TTL,
-// which the next write to the key extends.
+// In a store with dense ids (the numbers from 0 to 4294967295), a bucket is a Redis hash of 190 neighbouring user ids.
+// The name of a field in a bucket is the position of the user's id in the bucket, in decimal. The value of a field in a
+// bucket is the user's log (see capping.Log). Each of the 64 partitions consists of every 64th bucket. All keys of a
+// partition share a hash tag, and therefore a hash slot of the cluster. Every key has a TTL, which the next write to
+// the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             a message's text, in its token's partition: the id, or 0xFF, namespace, 0xFF, id
@@ -54,10 +55,11 @@
 //	fc:{…}:pn:records        how many requests and logs of messages exist, by client and by expiry
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //
-// For other ids, the keyspace uses 64-bit images of the ids. The lower 6 bits of an image choose the partition, and the
-// upper bits the bucket. The number of upper bits, the depth, is chosen when the store is created, so that a bucket
-// holds about 60 users. The name of a field is the bits between the upper and the lower bits, as 6 raw bytes, or 7 with
-// a depth below 10. All other keys are the same as with dense ids.
+// For other ids, the keyspace uses id images (64-bit numbers of the ids). The lower 6 bits of an id image choose the
+// partition, and the upper bits the bucket. The depth is the number of upper bits that choose the bucket. It is chosen
+// when the store is created, so that a bucket holds about 60 users. The name of a user's field is the bits between the
+// upper and the lower bits. These bits take 6 raw bytes, or 7 with a depth below 10. All other keys of the store are
+// the same as with dense ids.
 //
 // # Formats
 //
@@ -70,51 +72,56 @@
 //	3  capper log 3 least 3 bucket 190 partitions 64 epoch 2024-01-01
 //	4  capper log 4 least 4 ids uuid check 1a2b3c4d depth 16 partitions 64 epoch 2024-01-01
 //
-// A store never changes its kind of ids or the key that makes images. The marker holds a check word for both. If the
-// configuration has another kind or key, the start returns an error and writes nothing.
+// A store never changes its kind of ids or the key that makes id images. The format marker holds a check word for the
+// kind of ids and the key of the id images. If the configuration has another kind of ids or another key, the start
+// returns an error and writes nothing.
 //
 // A heartbeat moves the store to the newest format after every instance of the last half minute has reported that it
 // reads that format. While one instance has an older version, a downgrade of the other instances stays possible. After
-// the move, an older version does not start, and a running instance of an older version stops at its next heartbeat.
+// the move to the newest format, an older version does not start. A running instance of an older version stops at its
+// next heartbeat.
 //
 // # Shared records
 //
 // Every five seconds, each instance sends a heartbeat (beat.go, script/beat.lua). The heartbeat renews the shared
-// records and reports the configuration of the instance. Its reply has the retention in force, the numbers of channels,
-// and the differences to other instances. The retention in force is the longest of any instance, so a policy that is
-// missing for a moment erases nothing.
+// records and reports the configuration of the instance. The reply to a heartbeat has the retention in force, the
+// numbers of channels, and the differences to other instances. The retention in force is the longest of any instance,
+// so a policy that is missing for a moment deletes no sends.
 //
 // # Counts by message
 //
-// The scripts count the sends that they record and remove, in the same atomic step, in one hash for each message and
-// partition. While the cluster moves a hash slot, a script can use only one key. The run then splits a command into
-// commands of one bucket, which count no sends. Before that, the run marks the message's counts in this partition as
-// lower bounds (script/atleast.lua).
+// The scripts count the sends that they record and remove, in the same atomic step. The counts are in one hash for each
+// message and partition. While the cluster moves a hash slot, a script can use only one key of that slot. The run (see
+// package dispatch) then splits a command into commands of one bucket each, which count no sends. Before the run sends
+// commands of one bucket, it marks the message's counts in this partition as lower bounds (script/atleast.lua).
 //
 // # Live changes
 //
 // A call that changes a set appends a record to the live change log of each partition with changed users (live.go,
-// script/live.lua). Every instance reads these logs each second (liverenew.go) and keeps the changes in live.Lists.
-// filter.lua compares the version of the partition's log with the version that the caller has, and decides nobody when
-// they differ. For a command of one bucket, the run reads the version with a separate command first. Instances replace
-// many records by few packed records (livepack.go). Changes are stored only from format 3 on, because older programs
-// would ignore them.
+// script/live.lua). Every instance reads the live change logs each second (liverenew.go) and keeps the changes in
+// live.Lists. filter.lua compares the version of the partition's live change log with the version that the caller has.
+// If the versions differ, filter.lua decides no user. For a command of one bucket, the run reads the version of the
+// live change log with a separate command first. Instances replace many records of the live change log by few packed
+// records (livepack.go). The store keeps changes to sets only from format 3 on, because older programs would ignore the
+// changes.
 //
 // # Promises
 //
 //   - The store returns Allowed or Replayed only after as many replicas as Config.ReplicaAcks requires have confirmed
-//     the send. WAIT runs on the same connection, in the same pipeline.
-//   - If too few replicas confirm, the user is Unavailable and never Allowed. Nothing lowers the required number of
-//     replicas.
-//   - The store retries a command that has no reply. The token in the user's log shows that an earlier attempt recorded
-//     the send.
-//   - A script checks all its arguments before it writes. A script rejects a call before the first write if the server
-//     is full or its clock is wrong. A script also rejects a call that arrives later than the clock tolerance allows.
-//   - A change to a set counts as stored when the replicas have confirmed its record. After that, no instance decides a
-//     later call without the change. A record that cannot be decoded makes the users of its partition unavailable.
+//     the send. The WAIT command, which waits for replicas, runs on the same connection and in the same pipeline as the
+//     script.
+//   - If too few replicas confirm a send, the user is Unavailable and never Allowed. The store never lowers the number
+//     of replicas that Config.ReplicaAcks requires.
+//   - The store retries a command that has no reply. The message's token in the user's log shows that an earlier
+//     attempt recorded the send.
+//   - A script checks all its arguments before it writes. If the server is full or its clock is wrong, a script rejects
+//     a call before the first write. A script also rejects a call that arrives later than the clock tolerance allows.
+//   - A change to a set counts as stored when the replicas have confirmed its record. After the replicas have confirmed
+//     the record, no instance decides a later call without the change. If a record of a live change cannot be decoded,
+//     the users of its partition are Unavailable.
 //   - A partition that may have lost logs is in quarantine: its users are Unavailable until an operator accepts the
 //     loss.
 //   - A send is lost if the master and all replicas of its shard are lost. Redis syncs its append-only file every
 //     second, so a master that is killed during a slow sync and restarts before a failover may lose its newest sends.
-//     The Redis setting "appendfsync always" closes that gap.
+//     The Redis setting "appendfsync always" prevents this loss.
 package redisstore

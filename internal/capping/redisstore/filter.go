@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterOperation decides the users of a batch and records the allowed sends.
+// filterOperation is the dispatch.Operation that decides the users of a batch and records the allowed sends.
 type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
@@ -19,8 +19,9 @@ type filterOperation struct {
 	header   script.Header
 	rules    script.Rulebook
 	counted  bool // the script counts the sends of this message
-	// reads holds the commands that read the version of the live changes. They run before bare commands, which cannot
-	// read that key.
+	// reads holds, for each command that bare commands replace, the command that reads the version of the live changes.
+	// The version is read before bare commands (which use only the key of one bucket), because bare commands cannot
+	// read it.
 	reads map[*dispatch.Command]*single
 	bad   script.BadLogs
 }
@@ -32,8 +33,9 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// known returns the version of the live changes that filter.lua compares, or nil. known returns nil for a bare command.
-// A bare command cannot use a second key, so the run compared the version before.
+// known returns the version of the live changes with which filter.lua compares the stored version, or nil for no
+// comparison. For a bare command (which uses only the key of one bucket), known returns nil. A bare command cannot read
+// the key of the live changes, so the run compares the versions before.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil
@@ -41,7 +43,8 @@ func (o *filterOperation) known(c *dispatch.Command) *string {
 	return &o.batch.Known[c.Partition]
 }
 
-// beforeBare returns the operations that must run before bare commands replace the command c.
+// beforeBare returns the operations that must run before bare commands (which use the key of one bucket each) replace
+// the command c.
 func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch.Operation) {
 	if o.counted {
 		operations = o.store.counts.AtLeast(true, o.batch.Token)
@@ -54,8 +57,8 @@ func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch
 	return operations
 }
 
-// allowBare reports whether the live changes still have the version that the caller has. If the version differs,
-// allowBare marks the users of the command as outdated.
+// allowBare reports whether the live changes in the store still have the version that the caller has. If the versions
+// differ, allowBare marks the users of the command as outdated.
 func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	known := o.known(c)
 	if read := o.reads[c]; known == nil || read.done && read.reply == *known {
@@ -65,7 +68,7 @@ func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	return false
 }
 
-// outdate marks the command's users as undecided because sets have changed.
+// outdate sets the verdict Unavailable and Outdated for the command's users, because sets have changed.
 func (o *filterOperation) outdate(c *dispatch.Command) {
 	script.MarkOutdated(c.Items, o.verdicts, c.Since())
 	if o.batch.Outdated != nil {
@@ -73,8 +76,8 @@ func (o *filterOperation) outdate(c *dispatch.Command) {
 	}
 }
 
-// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender, so Stamp
-// reads only fields that stay constant during the run, and never the batch.
+// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender. Stamp
+// therefore reads only fields that stay constant during the run, and never the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	if h.Now == 0 {
@@ -84,7 +87,7 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampFilter(h)
 }
 
-// Apply stores the verdicts of the command's users.
+// Apply stores the verdicts in the reply for the command's users.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	if script.IsOutdated(c.Reply) {
 		o.outdate(c)

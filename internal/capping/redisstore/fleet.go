@@ -20,7 +20,7 @@ import (
 )
 
 // fleet represents this instance among all instances that use the same namespace. Every few seconds, the fleet renews
-// the records that the instances share, and checks that the records still exist.
+// the records that the instances share, and checks that these records still exist.
 type fleet struct {
 	config   *Config
 	top      *topology.Topology
@@ -29,8 +29,8 @@ type fleet struct {
 	beatLua  *script.Script
 	widening time.Duration // extra time of rolling windows, see capping.Widening
 	told     func()        // runs after each check of the records and sentinel keys
-	// useDepth sets another depth of the store's buckets during the start. useDepth then returns the store's format
-	// marker.
+	// useDepth changes the depth of the store's buckets (how many bits of an id image choose a bucket) during the
+	// start. useDepth then returns the store's format marker.
 	useDepth func(depth int) script.Marker
 	// beginRestoration begins to restore the live changes of partitions (see liveLogs.begin).
 	beginRestoration func(ctx context.Context, partitions []int) (failed map[int]error)
@@ -55,27 +55,28 @@ type fleet struct {
 	own announcement
 }
 
-// announcement is the description of its configuration that an instance sends to the other instances.
+// announcement is the description of its configuration that an instance sends to the other instances with its
+// heartbeats.
 type announcement struct {
 	retention time.Duration
 	channels  map[string]capping.Channel
 	text      map[string]string // the other instances compare text key by key
 }
 
-// sight is the result of the latest heartbeat.
+// sight is the information about the store and the other instances from the latest heartbeat.
 type sight struct {
 	gone, channel error // gone: the shared records are missing; channel: a channel's number contradicts the stored one
 	fleet         capping.Fleet
 	made          bool // the heartbeat created the store
 	adopted       bool // the heartbeat found a format marker without the store's record
 	format        int  // format version of the store; 0: not known
-	// othersAsOf holds the oldest as-of instant of each set in the other instances; nil: some instance has reported
-	// none.
+	// othersAsOf holds the oldest as-of instant (time of export) of each set in the other instances; nil: some instance
+	// has reported none.
 	othersAsOf map[string]capping.Instant
 	others     instances
 }
 
-// instances returns this instance and the other instances of the latest heartbeat.
+// instances returns this instance and the other instances that the reply to the latest heartbeat listed.
 func (f *fleet) instances() instances {
 	all := f.seen.Load().others
 	all.own = f.id
@@ -96,7 +97,7 @@ func newFleet(s *Store, told func()) *fleet {
 	return f
 }
 
-// halted returns the error that stops all decisions of this instance, or nil.
+// halted returns the error because of which this instance decides no user, or nil.
 func (f *fleet) halted() error {
 	if m := f.mismatch.Load(); m != nil {
 		return m
@@ -104,7 +105,8 @@ func (f *fleet) halted() error {
 	return f.seen.Load().channel
 }
 
-// markMismatched stops all decisions of this instance, because another version or configuration has taken the keyspace.
+// markMismatched stops all decisions of this instance, because another version or configuration has taken over the keys
+// of the store.
 func (f *fleet) markMismatched(found string) {
 	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
@@ -112,14 +114,14 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// describe returns the settings that must be equal in all instances, apart from the policy.
+// describe returns the settings of this instance that must be equal in all instances, apart from the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
 	}
 }
 
-// announcementOf returns the announcement of an instance with the policy p.
+// announcementOf returns the announcement that this instance sends while it uses the policy p.
 func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	a := announcement{retention: p.Retention(f.widening), channels: p.Channels, text: f.describe()}
 	var channels []string
@@ -152,12 +154,12 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	return nil
 }
 
-// retention returns the longest known retention in force.
+// retention returns the time for which the store keeps sends: the longest retention in force that this instance knows.
 func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
-// remarks returns warnings for operators about the instances and about the records that they share.
+// remarks returns warnings for operators about the other instances and about the records that all instances share.
 func (f *fleet) remarks(seen *sight) (remarks []string) {
 	if f.made {
 		remarks = append(remarks, "the store was created at this start without records: every user may receive a "+
@@ -187,7 +189,7 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// extend returns the time for which a call keeps its sends: at least the given retention, and at least the retention in
+// extend returns the time for which a call keeps its sends: the longer of the given retention and the retention in
 // force. If the given retention is longer than the retention in force, it becomes the retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
@@ -199,11 +201,11 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 	return max(retention, time.Duration(longest)*time.Millisecond)
 }
 
-// beatSoon makes the fleet send a heartbeat at once.
+// beatSoon makes the fleet send the next heartbeat at once.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
-// compare counts the other instances. For each key of the announcement, compare also counts the instances with another
-// value.
+// compare counts the other instances that share the store. For each key of the announcement, compare also counts the
+// instances that report another value.
 func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
 	for id, description := range others {

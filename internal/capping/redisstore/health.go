@@ -15,11 +15,11 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// remembered is the time for which Health reports a failed call. Health reports failed calls because the topology does
-// not notice some faults, such as a full server.
+// remembered is the time for which Health reports a failed call. Health reports failed calls because the topology (the
+// checks of the servers) does not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 
-// trouble keeps the error of the latest call that left users undecided.
+// trouble keeps the error of the latest call that left users undecided, so that Health can report it.
 type trouble struct {
 	mu  sync.Mutex
 	err error
@@ -76,8 +76,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost describes the parts of the store whose data is missing or may be incomplete. all is true when every partition of
-// users is in quarantine.
+// lost describes the parts of the store whose data is missing or may be incomplete. The result all is true when every
+// partition that has users is in quarantine.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())

@@ -18,7 +18,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Report is the result of a survey of all Redis servers.
+// Report is the result of a survey of all Redis servers (see Survey).
 type Report struct {
 	Cluster bool
 	Nodes   []*Node // masters first, then sorted by address
@@ -31,7 +31,8 @@ type Report struct {
 	// and Moving are empty outside a cluster.
 	State           string
 	Covered, Moving int
-	// Made reports whether the namespace has a store. MadeErr is the error because of which Made is not known.
+	// State, Covered and Moving have their zero values outside a cluster. MadeErr says why the survey could not find
+	// out whether the namespace has a store.
 	Made    bool
 	MadeErr error
 	// Broken lists the promises that servers have broken and that no operator has accepted yet.
@@ -51,13 +52,15 @@ type Node struct {
 	Facts    topology.Facts    // the replies of INFO and CLUSTER INFO
 	Settings map[string]string // server settings by name; nil: the user may not run CONFIG GET
 	Trips    []time.Duration   // durations of round trips, in ascending order
-	// Off is the server's clock minus this machine's clock. Sure is the uncertainty of Off.
+	// Off is the difference between the server's clock and this machine's clock; positive: the server is ahead. Sure is
+	// the uncertainty of the clock difference Off.
 	Off, Sure time.Duration
-	// Survey holds the findings of the checks at start: missing rights (Lacking), settings that break a promise
-	// (Refusals), and settings that cost memory or cannot be read (Warnings).
+	// Survey holds the findings of the checks that a start runs. Lacking lists missing rights, and Refusals lists
+	// settings that break a promise. Warnings lists settings that cost memory or cannot be read.
 	topology.Survey
 	// Certificates is the TLS certificate chain of the server. Distrust is the reason why this machine does not trust
-	// the chain. Away is the error when the server accepts no connection, so that no chain could be read.
+	// the server's certificate chain. Away is the connection error because of which the certificate chain could not be
+	// read.
 	Certificates []*x509.Certificate
 	Distrust     error
 	Away         error
@@ -73,7 +76,7 @@ func (n *Node) Version() string {
 	return "Redis " + n.Facts["redis_version"]
 }
 
-// survey is the work of one survey of all servers.
+// survey holds the state of one call of Survey, which examines all servers.
 type survey struct {
 	config   Config
 	options  topology.Options
@@ -161,7 +164,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// covered returns the number of hash slots with a working master, and the number of slots that are being moved.
+// covered returns the number of hash slots with a working master, and the number of slots that the cluster is moving.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
 		moving += n.member.Moving
@@ -217,7 +220,7 @@ func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cl
 	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
 }
 
-// besides returns a standalone server and its replicas.
+// besides returns a server outside a cluster together with its replicas.
 func besides(addr string, facts topology.Facts) []*Node {
 	own := &Node{Addr: addr}
 	if facts["role"] == "slave" {
@@ -250,7 +253,7 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// trial returns the key and the settings with which the survey tests a user's rights, as Open does.
+// trial returns the key and the settings with which the survey tests the rights of the Redis user, as Open does.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
 	if n.Master != "" {
@@ -265,7 +268,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	return trial
 }
 
-// rules returns the rules that Open applies to servers.
+// rules returns the rules by which Open accepts or rejects servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: s.keyspace.HashFields(),

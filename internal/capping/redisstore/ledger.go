@@ -13,16 +13,18 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// ledgerCopies returns the partitions that hold a copy of the ledger of broken promises. The partitions of the copies
-// are spread over the hash slots, because a server that evicts keys may evict its own copy.
+// ledgerCopies returns the partitions that hold a copy of the ledger (the list of promises that Redis servers have
+// broken). The partitions of the copies are spread over the hash slots, because a server that evicts keys may evict its
+// own copy.
 func ledgerCopies(l script.Keyspace) []int {
 	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
 	slices.Sort(copies)
 	return slices.Compact(copies)
 }
 
-// openLedger reads the ledger of broken promises and compares it with the servers. The comparison finds keys that a
-// server evicted while no instance of capper ran. made says that the store is new and has no records.
+// openLedger reads the ledger of broken promises from Redis and compares it with the present state of the servers. From
+// the comparison, openLedger notices keys that a server evicted while no instance of capper ran. The argument made says
+// that the store is new and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()
@@ -41,18 +43,18 @@ func (f *fleet) openLedger(ctx context.Context, made bool) {
 	f.keepLedger(ctx)
 }
 
-// keepLedger merges the ledger in memory with its copies in Redis. If the server of a copy does not answer, the next
-// heartbeat tries again.
+// keepLedger merges the ledger in memory with its copies in Redis. If the server of a copy does not answer, keepLedger
+// tries again at the next heartbeat.
 func (f *fleet) keepLedger(ctx context.Context) {
 	_, _ = f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 }
 
-// longestWindow returns the time for which a lost send can change a decision. Health reports an accepted loss for the
-// time of longestWindow.
+// longestWindow returns the time after which a lost send can no longer change a decision. Health reports an accepted
+// loss of data for the time that longestWindow returns.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
-// acceptedWarnings returns warnings about losses that an operator has accepted. A warning ends when no limit counts
-// sends from before the loss any more.
+// acceptedWarnings returns warnings about losses that an operator has accepted. A warning about an accepted loss ends
+// when no limit counts sends from before the loss any more.
 func (s *Store) acceptedWarnings() (warnings []string) {
 	for _, b := range s.top.AcceptedPromises(s.fleet.longestWindow()) {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
@@ -85,8 +87,8 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 	return nil
 }
 
-// AcceptLoss accepts the broken promises of servers, so that the store decides the affected users again from the
-// remaining logs.
+// AcceptLoss accepts the loss of data on servers that broke a promise. The store then decides the affected users again,
+// from the logs that remain.
 func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
 	f := s.fleet
 	f.mu.Lock()

@@ -32,14 +32,14 @@ type liveConfig struct {
 	ClockSkew  time.Duration
 	Logger     *slog.Logger
 	Timeout    time.Duration // time limit of a call whose context has no deadline
-	// Perform performs the work and returns the faults of its run as one error. Quietly does the same, but neither
-	// counts the faults nor reports them in Health.
+	// Perform calls the function work and returns the faults of the run that work returned, as one error. Quietly does
+	// the same as Perform, but neither counts the faults in metrics nor reports them in Health.
 	Perform, Quietly func(work func() *dispatch.Run) error
 	Instances        func() instances
 }
 
-// liveLogs keeps the live changes to sets in one live change log for each partition (script/live.lua), and reads the
-// changes of other instances. liveLogs is safe for concurrent use.
+// liveLogs keeps the live changes to sets in one log for each partition (script/live.lua), and reads the changes of
+// other instances. liveLogs is safe for concurrent use.
 type liveLogs struct {
 	config liveConfig
 	lists  *live.Lists
@@ -56,7 +56,7 @@ type liveLogs struct {
 	owed  []map[string]capping.Instant // by partition: freed instants that its log does not have yet
 }
 
-// liveLog is the state of one partition's live change log in this instance.
+// liveLog is the state that this instance keeps about one partition's live change log.
 type liveLog struct {
 	mu      sync.Mutex
 	next    *renewal // the next renewal, which has not begun; nil: none
@@ -70,7 +70,7 @@ type liveLog struct {
 	restored restoration // protected by mu
 }
 
-// renewal is one reading of a live change log. Any number of calls may wait for the same renewal.
+// renewal is one reading of a live change log from Redis. Any number of calls may wait for the same renewal.
 type renewal struct {
 	done chan struct{}
 	err  error // valid after done is closed
@@ -81,7 +81,7 @@ const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
 
-// newLiveLogs returns the live change logs of a store. The liveLogs contain no changes until the first read.
+// newLiveLogs returns the live change logs of a store. The liveLogs contain no changes until the first read from Redis.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
 	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
@@ -98,11 +98,11 @@ func (l *liveLogs) close() {
 	l.wait.Wait()
 }
 
-// Lists returns the live changes that this instance has read or stored; see live.Store.
+// Lists returns the live changes to sets that this instance has read or stored; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.live.lists }
 
-// Change appends the batch to the live change logs of its users' partitions, and applies the batch to Lists; see
-// live.Store. Users of quarantined partitions become Unstored.
+// Change appends the batch to the live change logs of its users' partitions, and applies the changes to Lists; see
+// live.Store. Change marks the users of quarantined partitions as Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	seen := s.fleet.seen.Load()
 	switch {
@@ -123,19 +123,20 @@ func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	return err
 }
 
-// Free removes the live changes that every generation in use contains; see live.Store.
+// Free removes the live changes that every generation of segments in use contains; see live.Store.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	return s.live.free(ctx, upTo)
 }
 
-// AnnounceAsOf reports the as-of instants of this instance's generation with the next heartbeat; see live.Store.
+// AnnounceAsOf reports, with the next heartbeat, when the sets of this instance's generation were exported; see
+// live.Store.
 func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 	asOf = maps.Clone(asOf)
 	s.fleet.asOf.Store(&asOf)
 }
 
-// OthersAsOf returns the as-of instants that other instances reported with their latest heartbeats; see live.Store. ok
-// is false while heartbeats of this instance fail.
+// OthersAsOf returns the as-of instants (times of export) of sets that other instances reported with their latest
+// heartbeats; see live.Store. The result ok is false while heartbeats of this instance fail.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	seen := s.fleet.seen.Load()
 	if s.fleet.missed.Load() != nil || seen.othersAsOf == nil {
@@ -144,8 +145,8 @@ func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	return maps.Clone(seen.othersAsOf), true
 }
 
-// changeRounds is the number of attempts to store a live change. An attempt fails if another instance has stored a
-// change of the same user with a later instant.
+// changeRounds is the largest number of attempts to store one live change. An attempt fails if another instance has
+// stored a change of the same user with a later instant.
 const changeRounds = 5
 
 // change implements Store.Change.
@@ -196,8 +197,8 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 	return users
 }
 
-// append stores one record in the live change log of each partition, and applies the records. append returns the
-// partitions for which storing or applying failed.
+// append stores one record in the live change log of each partition, and applies the records to Lists. append returns
+// the partitions for which it could not store or apply the record.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -233,8 +234,9 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies records to Lists if Lists contains the log up to the version before. freed holds new freed
-// instants, or is nil. If Lists has another version, applyAfter changes nothing and returns false.
+// applyAfter applies records to Lists if Lists contains the log up to the version before. The argument freed holds new
+// freed instants (up to which changes were removed from the log), or is nil. If Lists has another version, applyAfter
+// changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()
@@ -246,8 +248,8 @@ func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capp
 	return true
 }
 
-// appendOperation appends a record to a partition's live change log. A repeated attempt may append the record twice,
-// which has no effect on the users.
+// appendOperation appends a record to a partition's live change log. If the reply to a successful attempt was lost, the
+// next attempt appends the record a second time, which has no effect on the users.
 type appendOperation struct {
 	logs   *liveLogs
 	id     string
@@ -263,7 +265,7 @@ func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
 	return &appendOperation{logs: l, id: newLiveName(), nonce: []byte(newLiveName()), record: live.AppendRecord(nil, r)}
 }
 
-// newLiveName returns a random id for a live change log, or a random nonce for a record.
+// newLiveName returns a random id for a live change log, or a random nonce for a record in the log.
 func newLiveName() string {
 	var name [script.LiveHex / 2]byte
 	_, _ = rand.Read(name[:]) // never fails
@@ -276,15 +278,15 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
 }
 
-// Stamp sets the time of the attempt, so that live.lua rejects a change if the clock is wrong. Each attempt has a new
-// nonce. A failover may have replaced the log to which an earlier attempt appended. The records of the two attempts
-// then follow different records, so their nonces must differ.
+// Stamp sets the time of the attempt, so that live.lua rejects a change if the clock is wrong. Each attempt to append a
+// record has a new nonce. A failover may have replaced the log to which an earlier attempt appended. The records of the
+// two attempts then have different predecessors, so their nonces must differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 
-// Apply stores the versions of the log before and after the record.
+// Apply stores the versions of the live change log before and after the record.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
 	o.done = err == nil

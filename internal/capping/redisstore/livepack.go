@@ -12,9 +12,10 @@ import (
 	"capper/internal/live"
 )
 
-// Packing replaces the records of single calls by packed records, each with the changes of many calls. A packed record
-// leaves out changes that a later change of the same user replaced. The result of packing depends only on the log, and
-// not on the changes in this instance's memory. A failover may have removed some changes in memory from the log.
+// Packing replaces the records of single calls in a live change log by packed records, each with the changes of many
+// calls. A packed record leaves out a change if a later change of the same user has replaced it. The result of packing
+// depends only on the log, and not on the changes in this instance's memory. A failover may have removed some changes
+// in memory from the log.
 
 const (
 	mostUnpacked = 128 // a log with more records of single calls than this is packed
@@ -27,14 +28,15 @@ const (
 	packFields   = 1000
 )
 
-// packWhenLong packs a live change log to which this instance has just appended, if the log has many records of single
+// packWhenLong packs a live change log after this instance has appended to it, if the log has many records of single
 // calls.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
 }
 
-// packWhenLeft packs a live change log that no instance has packed for long.
+// packWhenLeft packs a live change log that has many unpacked records, because the instances that stored the records
+// did not pack them.
 func (l *liveLogs) packWhenLeft(p int, version string) { l.packBeyond(p, version, leftUnpacked) }
 
 func (l *liveLogs) packBeyond(p int, version string, most int64) {
@@ -55,8 +57,8 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	})
 }
 
-// pack packs the records of single calls together with the latest packed records that are not full. If the log has
-// doubled since its last compaction, pack compacts the log instead.
+// pack combines the records of single calls with the latest packed records that are not full. If the log has doubled
+// since its last compaction, pack compacts the whole log instead.
 func (l *liveLogs) pack(ctx context.Context, p int) error {
 	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
 	if err != nil || page.Version == "" {
@@ -98,7 +100,7 @@ func (l *liveLogs) pack(ctx context.Context, p int) error {
 	return err
 }
 
-// packPart holds the records that one call of live.lua replaces.
+// packPart holds the records of a live change log that one call of live.lua replaces.
 type packPart struct {
 	fields []*liveField
 	bytes  int
@@ -111,11 +113,11 @@ func (p *packPart) add(f *liveField) {
 
 func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >= packFields }
 
-// compactAttempts limits how often a compaction starts again because another instance packs the log.
+// compactAttempts limits how often a compaction starts again because another instance packs the same log.
 const compactAttempts = 5
 
-// compact packs the whole live change log. compact leaves out the changes up to the freed instants, and stores these
-// instants in the log.
+// compact packs the whole live change log. compact leaves out the changes up to the freed instants of upTo and of the
+// log, and stores these instants in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -159,8 +161,8 @@ func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]cappi
 	return true, nil
 }
 
-// packEnd says how a pack changes the log's description of its packed records. The zero packEnd packs only the latest
-// records.
+// packEnd says how one call of live.lua changes the log's description of its packed records. The zero packEnd is for a
+// call that packs only the latest records.
 type packEnd struct {
 	whole bool // the part is the whole log
 	last  bool // the part is the last part of a compaction
@@ -170,8 +172,8 @@ type packEnd struct {
 	freed map[string]capping.Instant // stored if there is a nonce
 }
 
-// parts divides a whole log into parts, each for one call of live.lua. If the log is large, parts leaves out full
-// packed records of which every change is still the latest of its user.
+// parts divides a whole live change log into parts, each for one call of live.lua. If the log is large, parts leaves
+// out full packed records in which every change is still the latest of its user.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -197,8 +199,9 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	return parts, end
 }
 
-// replace replaces the records of a part by packed records. replace returns the number of packed records, or -1 when
-// the log has changed. replace also updates read, the description of the log.
+// replace replaces the records of a part of a live change log by packed records. replace returns the number of new
+// packed records, or -1 when another call has changed the log. replace also updates read, the description of the log in
+// memory.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
 	op := &packOperation{logs: l}
@@ -282,7 +285,7 @@ func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// free implements Store.Free. If the removal fails in some partitions, the background work retries them.
+// free implements Store.Free. If the removal fails in some partitions, the background work of this store retries them.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)
@@ -290,8 +293,8 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe keeps the freed instants that are later than the freed instants in the partition's log, so that settleOwed stores
-// them.
+// owe keeps the instants in freed that are later than those in stored (the log's own), so that settleOwed stores them
+// later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -306,7 +309,8 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	}
 }
 
-// takeOwed returns and removes the freed instants that owe has kept for the partition.
+// takeOwed returns and removes the freed instants (up to which changes must be removed) that owe has kept for the
+// partition.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -315,7 +319,8 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	return owed
 }
 
-// settleOwed removes the changes up to the freed instants from every live change log that still has such changes.
+// settleOwed retries unfinished removals: it removes the changes up to the freed instants from every live change log
+// that still has such changes.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()
 	defer l.freeing.Unlock()

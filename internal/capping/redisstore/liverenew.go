@@ -25,7 +25,7 @@ const (
 )
 
 // start reads the live change logs of all partitions that can be read now. Users of the other partitions are decided
-// only after a later renewal.
+// only after a later renewal has read their live change logs.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -66,8 +66,8 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look reads the versions of all live change logs, with one pipeline for each node. look then renews the logs whose
-// version has changed. If touch is true, look also renews the TTLs of the logs.
+// look reads the versions of all live change logs, with one pipeline for each node. look then reads those live change
+// logs again whose version has changed. If touch is true, look also extends the TTLs of the live change logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -117,8 +117,8 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the live change logs of the users' partitions; nil users mean all partitions. If one log cannot be
-// read, renewUsers still reads the other logs.
+// renewUsers reads the live change logs of the users' partitions from Redis; nil users mean all partitions. If one live
+// change log cannot be read, renewUsers still reads the other logs.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -160,8 +160,8 @@ func (r *renewal) await(ctx context.Context) error {
 	}
 }
 
-// renewSoon returns a renewal of the partition that has not begun yet, so that the renewal reads everything that is
-// stored now. Calls of renewSoon at the same time return the same renewal.
+// renewSoon returns a reading of the partition's live change log that has not begun yet, so that it will include all
+// changes stored before. Concurrent calls of renewSoon return the same renewal, so that they share one read.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -176,7 +176,7 @@ func (l *liveLogs) renewSoon(p int) *renewal {
 	return log.next
 }
 
-// renewAll performs the partition's renewals until none is left.
+// renewAll performs the partition's renewals (readings of its live change log) until none is waiting.
 func (l *liveLogs) renewAll(p int) {
 	log := &l.logs[p]
 	for {
@@ -195,7 +195,7 @@ func (l *liveLogs) renewAll(p int) {
 	}
 }
 
-// logDamage logs once that a record of the live change log cannot be decoded.
+// logDamage writes an error to capper's own log, once, when a record of the live change log cannot be decoded.
 func (l *liveLogs) logDamage(log *liveLog, err error) {
 	var damage *damagedError
 	text := ""
@@ -211,8 +211,9 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 // renewAttempts limits how often a renewal starts again because the live change log changes.
 const renewAttempts = 20
 
-// renew applies the records that follow the known version in the partition's live change log. If the log lacks a record
-// that this instance has, for example after an accepted loss, renew stores that record's changes again.
+// renew reads the partition's live change log after the version that this instance knows, and applies the new records.
+// If Redis has lost a record that this instance has, for example after an accepted loss, renew stores that record's
+// changes again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -235,8 +236,8 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 	return fmt.Errorf("partition %d receives changes of sets faster than this instance can read them", p)
 }
 
-// renewOnce reads the log after the version asked. asked is the known version, or "" for the whole log. done is false
-// when renewOnce must be called again.
+// renewOnce reads the live change log after the version in the argument asked. The argument asked is the known version,
+// or "" to read the whole log. done is false when renewOnce must be called again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -265,16 +266,16 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 		l.lists.ApplyUpTo(p, read.version, read.freed, read.records())
 		return true, nil
 	}
-	// Meanwhile, a change by this instance has moved the version. The next check compares the new version with the
+	// Meanwhile, a change by this instance has changed the version. The next check compares the new version with the
 	// version in the store.
 	l.lists.Drop(read.freed)
 	l.lists.Apply(read.records()...)
 	return true, nil
 }
 
-// applyUnderRestoration applies a whole log, and confirms that the log contains every live change that this instance
-// has. applyUnderRestoration sets the known version to "", so that every decision asks for a renewal. Until the
-// restoration has ended, each renewal returns an error.
+// applyUnderRestoration applies a whole live change log, and confirms that the log contains every live change that this
+// instance has. applyUnderRestoration sets the known version to "", so that every decision asks for a renewal. Until
+// the restoration has ended, each renewal of the partition returns an error.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())
@@ -285,7 +286,7 @@ func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveR
 	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
-// heal stores live changes again that the log has lost.
+// heal stores live changes again that the log in Redis has lost.
 func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	n := 0
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -304,7 +305,7 @@ func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	return err
 }
 
-// lostFrom returns the live changes that this instance has and a whole log lacks, for the partition's users.
+// lostFrom returns the live changes for the partition's users that this instance has and the whole log in Redis lacks.
 func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	stored := whole.lists()
 	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
@@ -339,7 +340,7 @@ func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Insta
 // liveReading is the content of a live change log: the whole log, or its records after a version.
 type liveReading struct {
 	kind      byte
-	version   string // version of the log at the latest record in fields
+	version   string // version of the live change log at the latest record in fields
 	restoring string // token of the restoration in progress; "": none
 	metaText  string
 	meta      script.LiveMeta
@@ -371,9 +372,10 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// read reads the live change log from the known version to its end. If known is "", read reads the whole log. from is
-// "", or the place in the log where reading begins. read returns nil when an instance has packed the log meanwhile.
-// read waits for replicas, so that a failover loses no record that read has returned.
+// read reads the partition's live change log from the known version to its end. If known is "", read reads the whole
+// live change log. from is "", or the place in the log where reading begins. read returns nil if another instance has
+// packed the log meanwhile, so that the caller must start again. read waits until replicas have confirmed the log, so
+// that a failover loses no record that read has returned.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -403,7 +405,7 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 	}
 }
 
-// add decodes the records of a page and adds them to the reading.
+// add decodes the records of a page of the live change log and adds them to the reading.
 func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	for _, field := range page.Fields {
 		decoded := liveField{LiveField: field}
@@ -418,13 +420,13 @@ func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	return nil
 }
 
-// damage returns the error for a stored record that cannot be decoded. Without the record, a decision could allow a
-// send to a user who objected, so the users of the partition stay unavailable.
+// damage returns the error for a stored live change that cannot be decoded. Without that live change, a decision could
+// allow a send to a user who objected, so the users of the partition stay Unavailable.
 func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
 }
 
-// damagedError reports a stored record that cannot be decoded.
+// damagedError reports a stored live change that cannot be decoded.
 type damagedError struct {
 	key, field string
 	err        error
@@ -449,7 +451,7 @@ func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*sc
 	return op.page, err
 }
 
-// pageOperation reads one page of a live change log.
+// pageOperation reads one page (a limited number of records) of a live change log.
 type pageOperation struct {
 	logs        *liveLogs
 	known, from string

@@ -12,30 +12,30 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// An instance that accepts a loss of records begins a restoration of the partition's live changes. The instance begins
-// the restoration before it creates the sentinel key again. During the restoration, every instance stores its live
-// changes again and confirms that. Until the end of the restoration, no instance decides users of the partition whom a
-// set could suppress.
+// An instance that accepts a loss of records begins a restoration of the partition's live changes (changes to sets by
+// API calls). The instance begins the restoration before it creates the partition's sentinel key again. During the
+// restoration, every instance stores its live changes in Redis again, and then confirms that it has done so. Until the
+// end of the restoration, no instance decides users of the partition whom a set could suppress.
 
-// Conditions for the end of a restoration.
+// Conditions for the end of a restoration of live changes.
 const (
-	// listAfter is the age of a restoration from which the list of instances is complete. By then every running
-	// instance has sent a heartbeat, even if the list was lost.
+	// If a restoration is at least as old as listAfter, the list of instances is complete. By then, every running
+	// instance has sent a heartbeat, even if Redis had lost the list.
 	listAfter = beatEvery + time.Second
-	// olderAfter is the age of a restoration from which instances of older versions have stored their live changes
-	// again. Instances of older versions do not confirm this.
+	// If a restoration is at least as old as olderAfter, instances of older versions have stored their live changes
+	// again. Instances of older versions do not confirm that they have stored their live changes.
 	olderAfter = silentFor
 )
 
-// restorationError is the error of a renewal during a restoration.
+// restorationError is the error of a renewal that ran during a restoration of live changes.
 type restorationError struct{ partition int }
 
 func (e *restorationError) Error() string {
 	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
 }
 
-// restoration is what one instance has seen and done of a partition's restoration. The zero restoration means that no
-// restoration is in progress.
+// restoration is what one instance has seen and done in the restoration of a partition's live changes. The zero
+// restoration means that the partition has no restoration in progress.
 type restoration struct {
 	token     string
 	seen      time.Time // when this instance first read the token
@@ -43,7 +43,7 @@ type restoration struct {
 	waitsFor  []string  // the instances that had not confirmed at the latest check
 }
 
-// instances lists the instances that take part in restorations.
+// instances lists the instances that must confirm a restoration of live changes.
 type instances struct {
 	own   string
 	other []string  // ids of the other instances
@@ -51,8 +51,8 @@ type instances struct {
 	at    time.Time // when the heartbeat began that returned this list
 }
 
-// begin begins the restoration of partitions, and returns the errors of the partitions whose restoration did not begin.
-// Each partition has its own time limit.
+// begin begins the restoration of live changes in the partitions. begin returns the errors of the partitions in which
+// the restoration did not begin. The work in each partition has its own time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -78,8 +78,8 @@ func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
 	return nil
 }
 
-// restoring returns an error while the partition's live changes are being restored and this instance has already
-// confirmed.
+// restoring returns an error while a restoration of the partition's live changes is in progress and this instance has
+// already confirmed.
 func (l *liveLog) restoring(p int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +89,8 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// sees keeps the restoration token that a reading of the log found; "" means no restoration. sees reports whether this
-// instance still has to confirm.
+// sees keeps the restoration token that a reading of the live change log found; "" means that no restoration is in
+// progress. sees reports whether this instance still has to confirm that it has stored its live changes again.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *liveLog) sees(token string) (confirm bool) {
 	return token != "" && !l.restored.confirmed
 }
 
-// confirm confirms that this instance has stored all its live changes again.
+// confirm records in Redis that this instance has stored all its live changes of the partition again.
 func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	n := l.config.Topology.Route(p)
 	if n == nil {
@@ -123,7 +123,7 @@ func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	return nil
 }
 
-// endRestorations ends the restorations that every instance has confirmed.
+// endRestorations ends the restorations of live changes that every instance has confirmed.
 func (l *liveLogs) endRestorations() {
 	for p := range l.logs {
 		log := &l.logs[p]
@@ -168,7 +168,7 @@ func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsF
 		append([]string{all.own}, all.other...))
 }
 
-// restorations describes the restorations in progress for Health, or returns "".
+// restorations describes the restorations of live changes that are in progress, for Health; "" when there are none.
 func (l *liveLogs) restorations() string {
 	n, waits := 0, []string{}
 	for p := range l.logs {
@@ -192,7 +192,7 @@ func (l *liveLogs) restorations() string {
 	return text
 }
 
-// isRestoration reports whether an error only says that a restoration is in progress.
+// isRestoration reports whether an error only says that a restoration of live changes is in progress.
 func isRestoration(err error) bool {
 	var under *restorationError
 	return errors.As(err, &under)

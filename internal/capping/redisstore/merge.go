@@ -12,7 +12,7 @@ import (
 	"capper/internal/messages"
 )
 
-// mergeOperation merges users' logs with logs that another system recorded.
+// mergeOperation is the dispatch.Operation that merges users' logs with logs that another system recorded.
 type mergeOperation struct {
 	store   *Store
 	merge   *capping.Merge
@@ -33,7 +33,7 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 		counted)
 }
 
-// tokens returns the tokens of the counted messages that occur in the logs of the command's users.
+// tokens returns the tokens of the messages to count that occur in the logs of the command's users.
 func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
 		return nil
@@ -49,15 +49,15 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender, so Stamp
-// reads only fields that stay constant during the run.
+// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender. Stamp
+// therefore reads only fields that stay constant during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	h.Now = at.Now
 	c.Args.StampUnion(h)
 }
 
-// Apply stores the results of the command's users.
+// Apply stores the results in the reply for the command's users.
 func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
@@ -125,8 +125,8 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 	return tokens
 }
 
-// mergedBytes is the approximate maximum of log bytes in one command. A script reads about twice as many bytes at once:
-// the new logs and the stored logs.
+// mergedBytes is the approximate maximum of log bytes in one command of a merge. A script reads about twice as many
+// bytes at once: the new logs and the stored logs.
 const mergedBytes = 48_000
 
 // mergedUsers returns the number of users of a merge that fit in one command.

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds a command that stores the text of a remembered message to the run. The text expires with the users'
-// logs.
+// addMessage adds a command to the run, which stores the text of a remembered message. The stored text of a message
+// expires with the users' logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return
@@ -31,7 +31,7 @@ func (s *Store) messageKey(t capping.Token) string {
 	return s.prefixes[s.messagePartition(t)] + "m:" + hex.EncodeToString(t[:])
 }
 
-// Messages returns the messages of the tokens.
+// Messages returns the messages of the tokens; see capping.Store.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	found := make(map[capping.Token]capping.Message, len(tokens))
 	if len(tokens) == 0 {

@@ -12,21 +12,22 @@ import (
 	"capper/internal/messages"
 )
 
-// The maximum numbers of index entries that the search for one page reads. If the search for a page by last call
-// reaches a maximum, the page says where the next page continues.
+// These constants are the maximum numbers of index entries that the search for one page of messages reads. If the
+// search for a page by last call reaches a maximum, the page says at which position the next page continues.
 const (
 	mostListed = 200_000
 	mostAsked  = 20_000  // when the search also reads the decision counts of each entry
 	mostTitled = 100_000 // when the search also reads the title of each entry
 )
 
-// entry is a message in an index, with its score in the index.
+// entry is a message in an index of messages, with its score in the index.
 type entry struct {
 	messages.Candidate
 	score int64
 }
 
-// shelf is a sorted set of an index in one partition, and how far a search has read it.
+// shelf is a Redis sorted set that holds the part of an index in one partition. A shelf also records how far a search
+// has read the set.
 type shelf struct {
 	partition int
 	key       string
@@ -36,7 +37,7 @@ type shelf struct {
 	done      bool
 }
 
-// browse searches indexes by descending scores.
+// browse is a search through the indexes of messages, by descending scores.
 type browse struct {
 	c         *messageCounts
 	q         *messages.Query
@@ -75,7 +76,7 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (mes
 	return page, nil
 }
 
-// list returns the messages of the page, and the position at which the next page continues.
+// list returns the messages of the page, and the position at which the next page of messages continues.
 func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages.Candidate, *messages.Position, error) {
 	if q.Order == messages.ByAsked || q.AtLeast > 0 {
 		if err := c.mend(ctx); err != nil {
@@ -137,7 +138,7 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 	return found, next, nil
 }
 
-// sizes returns the indexes by asked users of the periods that can have messages for the query.
+// sizes returns the indexes by asked users for those periods that can have messages for the query.
 func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	now := capping.InstantOf(c.config.Clock())
 	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
@@ -153,8 +154,9 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	return list
 }
 
-// read reads the shelves in pieces. read stops when no unread entry can be among the wanted messages. reached is the
-// position at which a read stopped because of its limit; nil: read did not reach the limit.
+// read reads the sorted sets of the index in pieces. read stops when no unread entry of the index can be among the
+// wanted messages. If read stops because of its limit, reached is the position at which it stopped; otherwise reached
+// is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64
@@ -194,8 +196,8 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// reached returns the score down to which every shelf was read. reached drops the messages at or below that score,
-// because the next page finds them again.
+// reached returns the score down to which every sorted set of the index was read. reached drops the messages at or
+// below that score, because the next page finds them again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)
 	for _, place := range undone {
@@ -205,7 +207,7 @@ func (b *browse) reached(undone []int) *messages.Position {
 	return &messages.Position{Value: score}
 }
 
-// pieces returns commands that read the next piece of every shelf that can still hold a wanted message.
+// pieces returns commands that read the next entries of every sorted set that can still hold a wanted message.
 func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	for i, s := range b.shelves {
 		if s.done || len(b.found) > b.wanted && s.score < b.found[b.wanted].At(b.order).Value {
@@ -224,7 +226,7 @@ func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	return asked, reads
 }
 
-// take decodes a piece of the shelf into entries.
+// take decodes the entries that one command has read from the sorted set.
 func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece
@@ -241,7 +243,7 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// add adds the entries that the query wants to the found messages. of[i] is the shelf of entries[i].
+// add adds those entries that match the query to the found messages. of[i] is the shelf of entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf

@@ -8,7 +8,8 @@ import (
 	"capper/internal/messages"
 )
 
-// mended says how far this process has added the campaigns of earlier versions to the indexes by asked users.
+// mended says how far this process has added the campaigns (messages on channels) of earlier versions to the indexes by
+// asked users.
 type mended struct {
 	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
@@ -16,8 +17,8 @@ type mended struct {
 }
 
 // mend adds the campaigns of earlier versions of capper, which had no indexes by asked users, to these indexes. mend
-// runs once in each process, before the first list that needs the indexes. If a call of mend runs out of time, the next
-// call continues at the same position.
+// runs once in each process, before the first list of messages that needs the indexes by asked users. If a call of mend
+// runs out of time, the next call continues at the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:
@@ -39,10 +40,10 @@ func (c *messageCounts) mend(ctx context.Context) error {
 	return nil
 }
 
-// mendedAtOnce is the number of campaigns in one step of mend.
+// mendedAtOnce is the number of campaigns (messages on channels) that mend handles in one step.
 const mendedAtOnce = 2000
 
-// addSizes writes the campaigns into the indexes by asked users.
+// addSizes writes the campaigns (messages on channels) into the indexes by asked users.
 func (c *messageCounts) addSizes(ctx context.Context, found []messages.Candidate) error {
 	entries := make([]entry, len(found))
 	for i, one := range found {

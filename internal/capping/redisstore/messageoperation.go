@@ -14,8 +14,8 @@ type atLeastOperation struct {
 	begins bool // also mark a message that has no counts yet
 }
 
-// AtLeast returns the operations that mark the messages' counts of sends in a partition as lower bounds. If begins is
-// true, the operations also mark messages that have no counts yet.
+// AtLeast returns the operations that mark the counts of the messages' sends in a partition as lower bounds. If begins
+// is true, the operations also mark messages that have no counts of sends yet.
 func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
 	for _, token := range tokens {
 		marks = append(marks, &atLeastOperation{c, token, begins})
@@ -114,7 +114,7 @@ func (o *readOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// reading is a read command with the partition of its key.
+// reading is a read command, with the partition of the key that it reads.
 type reading struct {
 	readOperation
 	partition int

@@ -11,11 +11,12 @@ import (
 	"capper/internal/messages"
 )
 
-// mostMessagesRead is the maximum number of messages in one read. Each message takes one command for each partition.
+// mostMessagesRead is the maximum number of messages in one read. The read of one message takes one command for each
+// partition.
 const mostMessagesRead = 64
 
-// MessageCounts returns the counts of the message on each channel; see messages.Store. MessageCounts returns an error
-// when a shard does not answer, and never a partial sum.
+// MessageCounts returns the counts of the message on each channel; see messages.Store. If a shard does not answer,
+// MessageCounts returns an error, and never a partial sum.
 func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil
@@ -45,8 +46,8 @@ func (c *messageCounts) readAll(
 	return found, nil
 }
 
-// read returns the counts of distinct messages by campaign (message and channel): the decision counts, and the counts
-// of sends summed over all partitions.
+// read returns the counts of distinct messages by campaign (message and channel). The counts are the decision counts,
+// and the counts of sends summed over all partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
 	ends := make([]int, len(asked)) // by message: the end of its commands in reads
@@ -76,8 +77,8 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	return found, nil
 }
 
-// decode adds the message's campaigns to found. The first element of reads has the decision counts, and the other
-// elements have the counts of sends.
+// decode decodes the replies for one message and adds the message's campaigns (one for each channel) to found. The
+// first element of reads has the decision counts, and the other elements have the counts of sends.
 func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
 	if err != nil {
@@ -111,7 +112,7 @@ func hash(partition int, key string) reading {
 	return reading{readOperation{args: []string{"hgetall", key}}, partition}
 }
 
-// do runs all read commands.
+// do runs all read commands in their partitions.
 func (c *messageCounts) do(ctx context.Context, reads []reading) error {
 	return c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)

@@ -22,7 +22,7 @@ type messagesConfig struct {
 	Retention  func() time.Duration       // retention of the users' logs
 	Clock      func() time.Time
 	ClockSkew  time.Duration
-	// Perform performs the work and returns the faults of its run as one error.
+	// Perform calls the function work and returns the faults of the run that work returned, as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
@@ -39,13 +39,13 @@ func newMessages(config messagesConfig) *messageCounts {
 	return &messageCounts{config: config, mended: mended{working: make(chan struct{}, 1)}}
 }
 
-// keep returns the time for which the store keeps the counts of a message after its last call.
+// keep returns the time for which the store keeps the counts of a message after the message's last call.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds the numbers of decisions that instances have returned to the counts; see messages.Store. If a reply
-// is lost, AddAnswers retries the command, and the script adds the numbers only once. If no reply arrives before the
-// deadline, the script may still have added the deltas in the error. If the caller adds such deltas again, the script
-// counts them twice.
+// AddAnswers adds the numbers of decisions that instances have returned to the counts of messages; see messages.Store.
+// If a reply is lost, AddAnswers retries the command, and the script adds the numbers only once. If no reply arrives
+// before the deadline, the script may still have added the deltas that the error names. If the caller adds such deltas
+// again, the script counts their decisions twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -74,22 +74,24 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush returns a random name for one addition of numbers, by which answers.lua recognizes a repeated command.
+// newFlush returns a random name for one addition of numbers to counts, by which answers.lua recognizes a repeated
+// command.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush
 }
 
-// List adds the campaign to the index of messages, for a call that decided no users, such as a merge. A repeated List
-// changes nothing. If List fails, the campaign is counted but missing in lists.
+// List adds the campaign (message on a channel) to the index of messages, for a call that decided no users, such as a
+// merge. If the run repeats the command of List, the index does not change. If List fails, the store counts the
+// campaign, but lists of messages lack it.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the keys for the decision counts of the message. last chooses the index of the period of the last
-// call.
+// answerKeys returns the Redis keys for the decision counts of the message. The argument last is the instant of the
+// last call; its period chooses an index.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

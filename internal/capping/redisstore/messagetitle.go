@@ -9,7 +9,8 @@ import (
 	"capper/internal/messages"
 )
 
-// SetTitle replaces the title of the message; see messages.Store. A repeated SetTitle changes nothing.
+// SetTitle replaces the title of the message; see messages.Store. If SetTitle is repeated with the same title, nothing
+// changes.
 func (c *messageCounts) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	set := titleOperation{counts: c, message: message, title: title,
 		begins: title != "" && c.config.Memory.KeepSends(message, 0)}
@@ -34,7 +35,7 @@ func (c *messageCounts) Title(ctx context.Context, message capping.Message) (str
 	return read[0].reply, err
 }
 
-// named returns the entries whose message id or title matches the query's Part.
+// named returns those entries whose message id or title matches the query's Part.
 func (c *messageCounts) named(ctx context.Context, q *messages.Query, list []entry, of []*shelf) (wanted []entry,
 	shelves []*shelf, err error) {
 	var reads []single

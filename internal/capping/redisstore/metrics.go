@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// metrics holds the metrics that only the Redis store has. Package measure counts the calls of every store. A nil
-// *metrics is valid and records nothing.
+// metrics holds the metrics that only the Redis store has. Package measure counts the calls of every store, so metrics
+// does not. A nil *metrics is valid and records nothing.
 type metrics struct {
 	errors *prometheus.CounterVec
 
@@ -26,7 +26,7 @@ type metrics struct {
 	shards    *shards
 }
 
-// shards is a Prometheus collector of the Redis masters of the newest store, as its last topology refresh found them.
+// shards is a Prometheus collector of the Redis masters that the newest store found in its last topology refresh.
 type shards struct {
 	store                          atomic.Pointer[Store] // nil: no store yet
 	all, degraded, unserved, least *prometheus.Desc
@@ -99,7 +99,7 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 	gauge(s.least, store.config.ReplicaAcks.NeededReplicas())
 }
 
-// showShards makes the collector report the masters of the store s.
+// showShards makes the collector of the shards report the masters of the store s.
 func (m *metrics) showShards(s *Store) {
 	if m != nil {
 		m.shards.store.Store(s)
@@ -127,7 +127,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// registerFleet registers the metrics that heartbeats set.
+// registerFleet registers the metrics whose values come from heartbeats.
 func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	var faults []error
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -153,7 +153,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	return errors.Join(faults...)
 }
 
-// showFleet sets the metrics from the latest heartbeat.
+// showFleet sets the metrics of heartbeats to the values of the latest heartbeat.
 func (m *metrics) showFleet(s *Store) {
 	if m == nil {
 		return

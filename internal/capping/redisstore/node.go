@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// look examines one node for the survey.
+// look examines one Redis server for the survey and stores the findings in n.
 func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	client := s.client(n.Addr)
 	defer func() { _ = client.Close() }()
@@ -32,10 +32,10 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	s.lookAtLedger(bounded, r, n, client)
 }
 
-// pings is the number of round trips that a survey measures.
+// pings is the number of round trips to a server that a survey measures.
 const pings = 7
 
-// ask reads the node's clock, facts and settings.
+// ask reads the clock, the facts and the settings of the node's server.
 func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*attempt)
 	defer cancel()
@@ -88,7 +88,7 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 }
 
 // lookAtCertificates reads the node's certificate chain without checking it. lookAtCertificates then checks whether
-// this machine trusts the chain, with the rules of the store's own connections.
+// this machine trusts the chain, by the same rules as the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -109,7 +109,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	n.Distrust = believes(n.Certificates, secure, n.Addr, time.Now())
 }
 
-// believes returns the reason why a certificate chain is not trusted, or nil.
+// believes returns the reason why this machine does not trust the certificate chain, or nil.
 func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now time.Time) error {
 	name := secure.ServerName
 	if name == "" {
@@ -137,5 +137,5 @@ func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 // Flagged reports whether the cluster flags the node as failed.
 func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
 
-// DistrustHint returns a hint for the operator about the error in Distrust; "" when the cause is not known.
+// DistrustHint returns a hint for the operator about the certificate error in Distrust; "" when the cause is not known.
 func (n *Node) DistrustHint() string { return topology.CertificateHint(n.Distrust) }

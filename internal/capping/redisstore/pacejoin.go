@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// gatherFor is the longest time for which a combined request waits for callers whose previous request has just
-	// ended. Such callers often send their next request at once, so one script call serves all of them.
+	// gatherFor is the longest time for which the next combined request waits for callers whose previous request has
+	// just ended. Callers often send their next request at once, so that one script call can serve all of them.
 	gatherFor = time.Millisecond
-	// mostJoined and mostJoinedPermits limit the requests with ids in one script call, because the script remembers
-	// each of them.
+	// mostJoined and mostJoinedPermits limit the requests with ids that one script call serves, because the script
+	// stores each of these requests.
 	mostJoined        = 256
 	mostJoinedPermits = 4096
 )
 
-// joint combines requests for permits that have the same targets and the same maximum wait. While one such request is
-// in progress, later requests wait. The waiting requests then become one combined request, and divide its grant in
-// order of arrival. The permits are the same as with one request after another, but all combined requests share the
-// cost of one script call.
+// joint combines requests for permits that have the same targets and the same maximum wait into one call of pace.lua.
+// While a script call for such requests is in progress, later requests wait. The waiting requests then become one
+// combined request, and divide its grant in order of arrival. The callers get the same permits as with one script call
+// after another, but all combined requests share the cost of one call.
 type joint struct {
 	waiting   []*member
-	gathering bool // no request is in progress; the joint waits for members
-	expected  int  // number of waiting members that ends the wait for members
-	round     int  // number of the current wait for members
+	gathering bool // no request is in progress; the joint waits for more requests
+	expected  int  // number of waiting requests that ends the wait for more
+	round     int  // number of the current wait for requests
 }
 
-// member is a request for permits that waits for the request in progress.
+// member is a request for permits that waits for the request in progress, to be combined with others.
 type member struct {
 	ask   *pacing.Ask
 	ctx   context.Context
@@ -41,7 +41,8 @@ type member struct {
 	err   error
 }
 
-// joints holds the requests in progress, by the properties that combined requests share.
+// joints holds the requests for permits that are in progress. The map key is made of the properties that combined
+// requests share.
 type joints struct {
 	mu   sync.Mutex
 	open map[string]*joint
@@ -49,15 +50,15 @@ type joints struct {
 	take func(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error)
 }
 
-// joins reports whether the request may be combined with other requests. A request for no permits takes no permits, so
-// joins returns false. joins returns false for a request that continues or ends an earlier request, because the store
-// remembers such requests in another form.
+// joins reports whether the request for permits may be combined with other requests. For a request for no permits,
+// joins returns false, because such a request takes no permits. For a request that continues or ends an earlier
+// request, joins returns false, because the store remembers such requests in another form.
 func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues && !ask.Ends }
 
-// hasID reports whether the request has an id, so that the store remembers the request.
+// hasID reports whether the request for permits has an id, so that the store remembers the request.
 func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }
 
-// jointKey returns the properties that combined requests must share, as one text.
+// jointKey returns, as one text, the properties of a request for permits that combined requests must share.
 func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
 	key = append(key, ask.Group()...)
@@ -75,8 +76,8 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// Take takes the permits of the request. Take runs at once, or, while a request with the same jointKey is in progress,
-// combined with other requests.
+// Take takes the permits of the request. If no request with the same jointKey is in progress, Take runs at once;
+// otherwise the request waits and is combined with others.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -100,8 +101,8 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return j.take(ctx, ask, nil)
 }
 
-// gather waits for the next members after a script call that served the given number of requests. gather does not wait
-// if that number is 1 and nobody waits.
+// gather waits, after a script call that served the given number of requests, for further requests to combine. If the
+// script call served one request and no request waits, gather does not wait.
 func (j *joints) gather(key string, served int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -124,7 +125,8 @@ func (j *joints) gather(key string, served int) {
 	})
 }
 
-// begin starts the next combined request, or removes the joint when no request waits. The caller of begin holds j.mu.
+// begin starts the next combined request, or removes the joint from the map when no request waits. The caller of begin
+// holds j.mu.
 func (j *joints) begin(key string, next *joint) {
 	next.gathering = false
 	members := next.take()
@@ -138,8 +140,8 @@ func (j *joints) begin(key string, next *joint) {
 	})
 }
 
-// take removes the requests that still wait from the queue, at most as many as one script call may serve. A request
-// with the same id as an earlier member waits for the next script call.
+// take removes the waiting requests whose callers still wait from the queue, at most as many as one script call may
+// serve. A request with the same id as an earlier member of the call waits for the next script call.
 func (j *joint) take() (members []*member) {
 	permits, most := 0, pacing.MaxPermits
 	seen := map[pacing.Request]bool{}
@@ -164,8 +166,8 @@ func (j *joint) take() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members in one script call. The script call lasts until the last member stops
-// waiting. The trace of the script call is the trace of the first member.
+// takeFor takes the permits of all members (combined requests) in one script call. The script call lasts at most until
+// the last caller of a member stops waiting. The trace of the script call is the trace of the first member.
 func (j *joints) takeFor(members []*member) {
 	if len(members) == 1 {
 		j.takeAlone(members[0])
@@ -197,8 +199,8 @@ func (j *joints) takeFor(members []*member) {
 	}
 }
 
-// runsOf returns the runs of the grant in the form in which the script remembers them, so that a repeated request gets
-// equal runs.
+// runsOf returns the runs of permits of the grant in the form in which the script remembers them. A repeated request
+// then gets equal runs.
 func runsOf(grant *pacing.Grant) []pacing.WaitRun {
 	var log pacing.Log
 	for i := range grant.Runs {
@@ -222,7 +224,7 @@ func asksOf(members []*member) (asks []*pacing.Ask) {
 	return asks
 }
 
-// takeApart takes the permits of each repeated member in a separate script call, and the permits of the other members
+// takeApart takes the permits of each repeated request in a separate script call, and the permits of the other members
 // in one call.
 func (j *joints) takeApart(members []*member, repeated []int) {
 	var all sync.WaitGroup
@@ -245,7 +247,7 @@ func (j *joints) takeAlone(m *member) {
 	close(m.done)
 }
 
-// latestDeadline returns the time at which the last member stops waiting.
+// latestDeadline returns the time at which the last caller of the members stops waiting.
 func latestDeadline(members []*member) (deadline time.Time) {
 	for _, m := range members {
 		end, ok := m.ctx.Deadline()
@@ -259,10 +261,11 @@ func latestDeadline(members []*member) (deadline time.Time) {
 	return deadline
 }
 
-// shares is the remainder of a grant that has not been distributed to members yet.
+// shares is the rest of a combined grant that has not been distributed to the combined requests yet.
 type shares struct{ pacing.Grant }
 
-// share removes up to the given number of permits from the grant, the earliest permits first, and returns them.
+// share removes up to the given number of permits from the combined grant, the earliest permits first, and returns
+// them.
 func (s *shares) share(permits int) pacing.Grant {
 	own := s.Grant
 	own.Runs, own.Granted = nil, min(permits, s.Granted)
@@ -278,7 +281,7 @@ func (s *shares) share(permits int) pacing.Grant {
 	return own
 }
 
-// before returns the first n permits of the run.
+// before returns a run with the first n permits of the run r.
 func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	if r.Permits = n; n <= r.Burst {
 		r.Every, r.Burst = 0, 1
@@ -286,7 +289,7 @@ func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	return r
 }
 
-// after returns the run without its first n permits.
+// after returns the run r without its first n permits, as up to two runs.
 func after(r pacing.WaitRun, n int) (runs []pacing.WaitRun) {
 	if n == r.Permits {
 		return nil

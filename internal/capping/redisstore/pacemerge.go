@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge shortens the full log of the target at the time now, unless another caller has done so. The script pace.lua
-// adds no slot to a full log until the log is merged.
+// merge shortens the full log of a pacer (the target), unless another caller has done so. now is the time of the merge.
+// The script pace.lua adds no slot to a pacer's full log until merge has shortened the log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -30,7 +30,7 @@ func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Targ
 	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, at, false, nil)
 }
 
-// readPacers reads the log of a pacer.
+// readPacers is the dispatch.Operation that reads the log of a pacer.
 type readPacers struct {
 	key     string
 	log     script.PacerLog
@@ -67,7 +67,7 @@ func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp does nothing, because a late command finds a changed log and does not write.
+// Stamp does nothing, because a command that arrives late finds a changed log and does not write.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of merge.lua.

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// takePermits takes the permits of a request from its pacers.
+// takePermits is the dispatch.Operation that takes the permits of a request from its pacers.
 type takePermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
@@ -22,7 +22,8 @@ func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
-// Stamp sets the time of the call, so that a late command takes no permits after its caller has stopped waiting.
+// Stamp sets the time of the call. A command that arrives late then takes no permits after its caller has stopped
+// waiting.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
@@ -36,13 +37,13 @@ func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// addFaults adds the faults of Redis keys that the reply reports to f.
+// addFaults adds to f the faults of Redis keys that the reply of pace.lua reports.
 func (o *takePermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.WrongType, o.paced.Bad.WrongType, errPacerWrongType)
 	f.AddUndecided(fault.Corrupt, o.paced.Bad.Corrupt, errPacerCorrupt)
 }
 
-// forgetPacer removes all grants of a pacer.
+// forgetPacer is the dispatch.Operation that removes all grants of a pacer.
 type forgetPacer struct {
 	pacers *pacers
 	pacer  string
@@ -55,7 +56,7 @@ func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
-// Stamp sets the time of the call, so that a late command does not remove newer grants.
+// Stamp sets the time of the call, so that a command that arrives late does not remove newer grants.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }

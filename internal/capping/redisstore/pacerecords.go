@@ -7,13 +7,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the request for pacers of the group.
+// HasRequest reports whether the store remembers the request for permits from pacers of the group.
 func (p *pacers) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	at := p.placeOf(group)
 	return p.has(ctx, at, at.keys.Request(r))
 }
 
-// HasLog reports whether the target has a stored log.
+// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
 func (p *pacers) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	at := p.placeOf(target.Group)
 	return p.has(ctx, at, at.keys.Log(target.Pacer, target.Message))
@@ -25,7 +25,7 @@ func (p *pacers) has(ctx context.Context, at place, key string) (bool, error) {
 	return look.found, err
 }
 
-// lookPacers checks whether a key of pacers exists.
+// lookPacers is the dispatch.Operation that checks whether a key of pacers exists.
 type lookPacers struct {
 	key   string
 	found bool

@@ -20,7 +20,7 @@ type pacersConfig struct {
 	Partition  func(group string) int // the partition of a group of pacers
 	Prefixes   []string               // key prefixes of the partitions
 	ClockSkew  time.Duration          // see dispatch.Config
-	// Perform performs the work and returns the faults of its run as one error.
+	// Perform calls the function work and returns the faults of the run that work returned, as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
@@ -38,7 +38,7 @@ func newPacers(config pacersConfig) *pacers {
 	return p
 }
 
-// place names the partition of a group of pacers, and the keys of the group.
+// place names the partition of a group of pacers, and the Redis keys of the group.
 type place struct {
 	partition int
 	keys      script.PacerKeys
@@ -65,17 +65,17 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits for combined requests whose callers have stopped waiting. The combined requests end soon after the
-// topology is closed.
+// Wait waits until the combined requests for permits whose callers have stopped waiting have ended. The combined
+// requests end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
-// ofPermits is the beginning of the error text for a request for permits that was not decided.
+// ofPermits is the beginning of the error text for a request for permits that the store did not decide.
 const ofPermits = "the call for permits is"
 
-// mostMerges is the maximum number of merges of pacers' logs in one request.
+// mostMerges is the maximum number of times that one request for permits merges full logs of pacers.
 const mostMerges = 2 * pacing.MaxPacers
 
-// errFull reports that a pacer's log was full again after every merge.
+// errFull reports that the log of a pacer was full again after every merge of its entries.
 var errFull = errors.New("the log of a pacer is still full after merging its entries")
 
 // Take implements TakePermits of pacing.Store.
@@ -89,8 +89,8 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of the ask in one script call. If joined is not nil, the joined asks divide the permits. take
-// returns a *repeatedError when some of the joined asks must be sent separately.
+// take takes the permits of a request, the ask, in one script call. If joined is not nil, the requests in joined divide
+// the permits. If some of the joined requests must be sent separately, take returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -114,8 +114,8 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// repeatedError reports that the store already remembers some of the joined asks. If the store remembers one of the
-// joined asks, the script has taken no permits for any of the joined asks.
+// repeatedError reports that the store already remembers some of the joined requests. If the store remembers one of the
+// joined requests, the script has taken no permits for any of them.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
@@ -140,8 +140,8 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 	})
 }
 
-// do runs one command in the partition of the place. Unless then is nil, it is called after the run to add the faults
-// that the reply reports.
+// do runs one command of an operation in the partition of the place. If then is not nil, do calls it after the run, to
+// add the faults that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

@@ -14,22 +14,22 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the request for pacers of the group.
+// HasRequest reports whether the store remembers the request for permits from pacers of the group.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
 
-// HasLog reports whether the target has a stored log.
+// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }
 
-// recordsLife is the TTL of the hash that counts pacers' records, after the last addition. recordsLife is the longest
-// lifetime of a record.
+// recordsLife is the TTL of the hash that counts pacers' stored records, after the last addition. recordsLife is the
+// longest lifetime of a record.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
-// AddRecords adds to the counts of pacers' records, which are one hash with a field for each record group. AddRecords
-// makes one attempt, and returns an error if the node does not answer.
+// AddRecords adds to the counts of pacers' stored records. The counts are one hash with a field for each record group.
+// AddRecords makes one attempt, and returns an error if the node does not answer.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -75,19 +75,19 @@ func (s *Store) addRecords(
 	return groups, nil
 }
 
-// recordsKey returns the key of the hash that counts pacers' records. The second colon distinguishes the key from the
-// key of a bucket of users.
+// recordsKey returns the key of the hash that counts pacers' records. The second colon in the key distinguishes it from
+// the key of a bucket of users.
 func (s *Store) recordsKey() string {
 	return s.prefixes[s.keyspace.PacerPartition("")] + "pn:records"
 }
 
-// recordField returns the hash field of a record group: its kind, its expiry and its client.
+// recordField returns the hash field for the count of a record group: its kind, its expiry and its client.
 func recordField(g pacing.RecordGroup) string {
 	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
 }
 
-// readRecords decodes the counts of records by group. readRecords also returns the hash fields of groups that have
-// expired or cannot be decoded.
+// readRecords decodes the counts of pacers' stored records by group. readRecords also returns the hash fields of record
+// groups that have expired or cannot be decoded.
 func readRecords(fields map[string]string, now time.Time) (groups map[pacing.RecordGroup]int, expired []string) {
 	groups = map[pacing.RecordGroup]int{}
 	for field, number := range fields {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// releaseOperation removes a message's sends on one channel or on all channels.
+// releaseOperation is the dispatch.Operation that removes a message's sends on one channel or on all channels.
 type releaseOperation struct {
 	store    *Store
 	users    []capping.UserID
@@ -26,18 +26,18 @@ func (o *releaseOperation) Encode(c *dispatch.Command) {
 		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
-// Stamp writes the time of an attempt into the header, so that a late command removes nothing.
+// Stamp writes the time of an attempt into the header, so that a command that arrives late removes nothing.
 func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token)
 }
 
-// Apply stores the results of the command's users.
+// Apply stores the results in the reply for the command's users.
 func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
-// Release removes the token's sends on the channel from the logs of the users; channel 0 means all channels. If a reply
-// was lost and the retry does not find the send, the send counts as released.
+// Release removes the sends of the token's message on the channel from the logs of the users; channel 0 means all
+// channels. If a reply was lost and the retry does not find the send in the log, the send counts as released.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

@@ -81,7 +81,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	return s, nil
 }
 
-// place sets up the keys, the scripts and the topology of the store.
+// place sets up the keys, the scripts and the topology (the connections to the servers) of the store.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.prefixes = l.Prefixes(s.config.Namespace)
 	s.marker = script.NewMarker(l, s.config.IDs.marked(), s.config.Namespace, formats)
@@ -156,8 +156,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform performs the work unless the store is halted. perform returns the faults of the run as one error, counts them
-// in the metrics and notes them for Health.
+// perform calls the function work, unless the store is halted. perform returns the faults of the run that work returned
+// as one error, counts the faults in metrics and notes them for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// quietly performs work of the store itself, like perform, but without metrics and Health.
+// quietly is perform for work that the store starts itself: it neither changes metrics nor Health.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *Store) quietly(work func() *dispatch.Run) error {
 	return err
 }
 
-// TakePermits takes permits from pacers. The clock of the Redis server sets the time of each permit.
+// TakePermits takes permits from pacers; see pacing.Store. The clock of the Redis server sets the time of each permit.
 func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return s.pacers.Take(ctx, ask)
 }
@@ -224,10 +224,10 @@ func (s *Store) Title(ctx context.Context, message capping.Message) (string, err
 // halted returns the reason why the store decides no user, or nil.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce reports the policy of this instance to the other instances. The caller must call Announce before the first
-// filter call under the policy. After Announce, the store keeps every send that the policy can count. Announce returns
-// an error for channel numbers that contradict the stored numbers. If Redis does not answer, the next heartbeat reports
-// the policy.
+// Announce tells the other instances which policy this instance uses. The caller must call Announce before the first
+// filter call under a new policy. After Announce, the store keeps every send for as long as the policy can count it. If
+// channel numbers in the policy contradict the stored numbers, Announce returns an error. If Redis does not answer, the
+// next heartbeat reports the policy to the other instances.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
@@ -269,8 +269,8 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	return state, nil
 }
 
-// rateKey returns the key of a client's rate budget. The second colon distinguishes the key from the key of a bucket of
-// users.
+// rateKey returns the key of a client's rate budget. The second colon in the key distinguishes it from the key of a
+// bucket of users.
 func (s *Store) rateKey(partition int, client string) string {
 	return s.prefixes[partition] + "rate:" + client
 }
