@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Bar is the quarantine of a partition: a node serves the partition, but records of the partition were lost or may have
-// been lost. A Bar is also an error that names the cause of the quarantine.
+// Bar is the quarantine of a partition: a Redis node serves the partition, but its records were lost or may have been
+// lost. A Bar is also an error that names the cause of the quarantine.
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
@@ -16,7 +16,7 @@ type Bar struct {
 	node   string // address of the node that the field what already names; "": no node
 }
 
-// These constants are the causes of a quarantine, and values of a metric's label.
+// These constants are the causes of a partition's quarantine, and values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
@@ -32,7 +32,7 @@ func (b *Bar) Error() string { return b.what + ": " + b.way }
 // What returns what happened to the partition, without the way to end the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// Group returns the key by which several quarantines are reported together. The key contains the cause of the
+// Group returns a key by which quarantines with the same cause are reported together. The key contains the cause of the
 // quarantine and, for a broken promise, the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
@@ -44,7 +44,7 @@ func (b *Bar) Group() string {
 // Names reports whether the error text already names the node with the address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
-// Remedy returns a remedy without a retry, so the users of the partition stay undecided.
+// Remedy returns a remedy without a retry, so the users of the quarantined partition stay undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
 var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
@@ -53,7 +53,8 @@ var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
 	"because its user default lacks permissions", way: rightsFirst}
 
-// barUnmarked is the quarantine of a partition that has a sentinel key but no mark.
+// barUnmarked is the quarantine of a partition whose sentinel key exists while its mark (a hash with the same time) is
+// missing.
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
@@ -70,7 +71,7 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine.
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// restart says how to end a quarantine after a loss that cannot be undone.
+// restart tells an operator how to end a quarantine after a loss that cannot be undone.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -79,7 +80,7 @@ func barAhead(by time.Duration) *Bar {
 		way: "the users are unavailable until that time has come, or " + restart}
 }
 
-// Bar returns the partition's quarantine, or nil.
+// Bar returns the quarantine of the partition, or nil if the partition is not in quarantine.
 func (t *Topology) Bar(partition int) *Bar {
 	if b := t.broken[partition].Load(); b != nil { // evictions come first: they may remove sentinel keys too
 		return b
@@ -101,7 +102,7 @@ func (t *Topology) Lost() map[int]*Bar {
 	return lost
 }
 
-// markEmptied puts the partition into quarantine, because its sentinel key was missing on the node.
+// markEmptied puts the partition into quarantine, because the check found no sentinel key of the partition on the node.
 func (t *Topology) markEmptied(n *Node, partition int) {
 	if t.bars[partition].CompareAndSwap(nil, barGone) {
 		t.config.Logger.Error("Redis store", "error", fmt.Errorf("node %s: %w", n.addr, barGone))

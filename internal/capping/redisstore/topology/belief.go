@@ -6,17 +6,17 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// belief says that the sentinel keys of some partitions were checked on a node. The check was made in the given run of
-// the server, after the node had taken over the partitions.
+// belief says on which node, and in which run of its server, the sentinel keys of some partitions were checked. The
+// check was made after the node had taken over the partitions.
 type belief struct {
 	node *Node
 	run  *string
 }
 
-// Believe returns the belief under which the node may run a command for the given partitions. Believe returns an error
-// if the server has restarted or has become the partitions' master since the last check of their sentinel keys. If
-// Believe returns this error, it also starts a check of the sentinel keys. Partitions whose hash slot the node is still
-// importing need no check.
+// Believe returns the belief (the latest check of sentinel keys) that allows a command for the given partitions to run
+// on the node. Believe returns an error if the server has restarted or has become the partitions' master since the last
+// check of their sentinel keys. If Believe returns an error for that reason, it also starts a check of the sentinel
+// keys. Partitions whose hash slot the node is still importing need no check of their sentinel keys.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil
@@ -31,8 +31,8 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason to reject a pipeline's replies, or nil. Judge rejects the replies if the server may have
-// restarted before the pipeline ran.
+// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. Judge rejects the replies if the
+// server may have restarted after the check of its sentinel keys and before the pipeline ran.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -41,7 +41,7 @@ func (b belief) Judge() error {
 	return errUnseen{}
 }
 
-// forgetLooks discards the checks of sentinel keys on a node that no longer holds partitions.
+// forgetLooks discards the results of earlier checks of sentinel keys on a node that no longer holds partitions.
 func (n *Node) forgetLooks() {
 	for p := range n.top.looked {
 		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n {
@@ -50,8 +50,8 @@ func (n *Node) forgetLooks() {
 	}
 }
 
-// noteProcess stores the server's run id, which a new connection has read. If a server hides its run id, every new
-// connection counts as a restart of the server.
+// noteProcess stores the run id of the server (new at each start), which a new connection has read. If a server hides
+// its run id, every new connection counts as a restart of the server.
 func (n *Node) noteProcess(run string) {
 	for {
 		known := n.process.Load()

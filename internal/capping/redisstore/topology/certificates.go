@@ -56,8 +56,8 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 // certificates is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
-// certificateSoon is the remaining lifetime of a TLS certificate below which the store warns. The alert
-// CapperRedisCertificateExpiresSoon uses the same remaining lifetime.
+// certificateSoon is the remaining lifetime of a server's TLS certificate below which the store warns operators. The
+// alert CapperRedisCertificateExpiresSoon uses the same remaining lifetime.
 const certificateSoon = 7 * 24 * time.Hour
 
 // certificateWarnings returns warnings by server address: for each server whose TLS certificate new connections reject

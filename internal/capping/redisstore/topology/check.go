@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Check examines every master and its replicas. Check returns an error if a setting would break a promise of the store.
-// Check returns warnings if settings cost memory or cannot be read.
+// Check examines the settings and rights of every master and of its replicas. If a setting would break a promise of the
+// store, such as the durability of sends, Check returns an error. For settings that cost memory or cannot be read,
+// Check returns warnings.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {
@@ -34,7 +35,7 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	return f.All(), errors.Join(f.Refusals...)
 }
 
-// checkMasters examines every master, and returns the masters that answered.
+// checkMasters examines every master and returns the masters that replied.
 func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*Node) {
 	for _, n := range t.Masters() {
 		var own Findings
@@ -80,8 +81,8 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 	return found.Lacking == nil, nil
 }
 
-// trial returns the key with which the user's rights are tested. The key belongs to a partition that the node holds, if
-// there is one.
+// trial returns the key with which the rights of the store's Redis user are tested. The key belongs to a partition that
+// the node holds, if the node holds one.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {
@@ -127,15 +128,15 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	return nil
 }
 
-// vetEvery is the interval between two examinations of a master's settings and rights, which an operator may change at
-// any time. vetFoundSoon is the interval after an examination with findings, so that the status shows a repair within
-// seconds.
+// vetEvery is the interval between two examinations of a master's settings and rights, because an operator may change
+// them at any time. After an examination with findings, the next examination follows after vetFoundSoon, so that the
+// status shows a repair within seconds.
 const (
 	vetEvery     = 30 * time.Second
 	vetFoundSoon = 3 * time.Second
 )
 
-// vetDue reports whether the master is due for an examination.
+// vetDue reports whether it is time to examine the master's settings and rights again.
 func (n *Node) vetDue() bool {
 	every := vetEvery
 	if n.breach != "" || len(n.warned) > 0 {
@@ -144,9 +145,10 @@ func (n *Node) vetDue() bool {
 	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
 }
 
-// vet examines a master and its replicas while the store runs. A new master is examined at once, and every master at
-// regular intervals. Findings only become warnings for operators, because a refusal would make the master's users
-// unavailable. vet ignores a replica that does not answer, because lookAtReplicas reports such a replica.
+// vet examines the settings and rights of a master and its replicas while the store runs. A new master is examined at
+// once, and every master is examined at regular intervals. Findings only become warnings for operators, because a
+// refusal would make the master's users unavailable. vet ignores a replica that does not answer, because lookAtReplicas
+// reports such a replica.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)
@@ -166,7 +168,7 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs new findings of an examination, and says when the promises are no longer broken.
+// logFindings logs the new findings of an examination. It also logs when the settings no longer break a promise.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {
@@ -183,7 +185,7 @@ func (n *Node) logFindings(known []string, broken string) {
 	}
 }
 
-// noteFindings replaces the findings of the last examination by f.
+// noteFindings replaces the findings of the node's last examination by f.
 func (n *Node) noteFindings(f *Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.nameless.Store(false) // the right to run ROLE may have been granted again
@@ -191,7 +193,7 @@ func (n *Node) noteFindings(f *Findings) {
 	n.addFindings(f)
 }
 
-// addFindings adds f to the findings of the latest examination.
+// addFindings adds f to the findings of the node's latest examination.
 func (n *Node) addFindings(f *Findings) {
 	n.warned = append(n.warned, f.Warnings...)
 	n.missed = append(n.missed, f.Missed...)
@@ -200,7 +202,7 @@ func (n *Node) addFindings(f *Findings) {
 	}
 }
 
-// publishWarnings updates the list that Warnings returns.
+// publishWarnings updates the list of warnings that Warnings returns.
 func (t *Topology) publishWarnings() {
 	var warnings []string
 	for _, n := range t.Masters() {
@@ -211,8 +213,8 @@ func (t *Topology) publishWarnings() {
 	t.warnings = warnings
 }
 
-// Warnings returns the findings of the latest examinations that break no promise: settings that cost memory, risks for
-// users, and values that could not be read.
+// Warnings returns the latest findings that break no promise: settings that cost memory, risks for users, and values
+// that could not be read.
 func (t *Topology) Warnings() []string {
 	certificates := t.certificateWarnings()
 	t.mu.Lock()

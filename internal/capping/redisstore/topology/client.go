@@ -32,7 +32,8 @@ type Options struct {
 	// Shown records the TLS certificates that servers present. If Shown is nil, certificates are not recorded.
 	Shown *Shown
 
-	// AttemptTimeout limits one attempt. Four round trips to the server are added to this limit.
+	// AttemptTimeout is the time limit of one attempt at a request. Four round trips to the server are added to the
+	// limit AttemptTimeout.
 	AttemptTimeout time.Duration
 	Connections    int // maximum number of connections to one server
 
@@ -41,8 +42,8 @@ type Options struct {
 }
 
 // Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is set. The contexts of
-// calls limit each attempt, so that a distant server gets more time. On each new connection, the client calls started
-// with the server's run id; started may be nil.
+// calls limit each attempt at a request, so that a distant server gets more time. On each new connection, the client
+// calls started with the server's run id; started may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
@@ -60,7 +61,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	return o.DirectClient(addr, trips, started)
 }
 
-// DirectClient returns a client of the server at addr. The client never asks a Sentinel.
+// DirectClient returns a client of the server at addr. The client of DirectClient never asks a Sentinel for the
+// address.
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
@@ -94,7 +96,7 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// dialTimeout returns the time limit for one connection and its handshake.
+// dialTimeout returns the time limit for opening one connection, including its handshake.
 func (o *Options) dialTimeout() time.Duration { return 2 * o.AttemptTimeout }
 
 // credentials adapts Credentials to the signature that the Redis library expects.

@@ -23,8 +23,8 @@ type Config struct {
 	// UserPartitions is the number of partitions that have users, counted from the first partition. 0 means that all
 	// partitions have users.
 	UserPartitions int
-	// LedgerCopies lists the partitions that store a copy of the ledger of broken promises. These partitions are on
-	// several nodes.
+	// LedgerCopies lists the partitions that store a copy of the ledger (the list of promises that servers have
+	// broken). The partitions with copies of the ledger are on several nodes.
 	LedgerCopies []int
 	Scripts      []string // sources of the scripts that every server should have loaded
 
@@ -32,24 +32,24 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Partition is a part of the keys that all are in one hash slot.
+// Partition is a part of the keys of the store. All keys of a partition are in one hash slot.
 type Partition struct {
 	Slot   int
 	Prefix string // prefix of the partition's keys: the namespace, and a hash tag for the slot
 }
 
-// signKey returns the name of the partition's sentinel key. The dash distinguishes this name from the key of any bucket
-// of users.
+// signKey returns the Redis key of the partition's sentinel key, whose loss shows that the server was emptied. The dash
+// in this key distinguishes it from the key of any bucket of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
-// markKey returns the key of the partition's mark, a hash with the same time as the sentinel key.
+// markKey returns the Redis key of the partition's mark, a hash with the same time as the sentinel key.
 func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 
-// signKeys returns the two keys that sign.lua uses.
+// signKeys returns the two keys that sign.lua uses: the sentinel key and the mark.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
-// trialKey returns an unused key with which rights are tested. No bucket of users has this key, because the names of
-// buckets have no capital letters.
+// trialKey returns an unused key with which the store tests the rights of its Redis user. No bucket of users has this
+// key, because the names of buckets have no capital letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
 // rules returns the requirements that every Redis server has to meet.

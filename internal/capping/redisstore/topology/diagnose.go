@@ -12,8 +12,8 @@ import (
 // diagnoseTime is the time limit for each connection that Diagnose makes.
 const diagnoseTime = time.Second
 
-// Diagnose returns a hint why the server at the first address does not answer, or "" if Diagnose finds no cause. talks
-// reports whether the server speaks Redis with the configured settings.
+// Diagnose returns a hint why the server at the first address does not answer, or "" if it finds no cause. The result
+// talks reports whether the server speaks the Redis protocol with the configured settings.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)
@@ -39,7 +39,7 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
 }
 
-// secureHint returns the hint for a server that completes a TLS handshake.
+// secureHint returns the hint for the operator if the server completes a TLS handshake.
 func (o *Options) secureHint(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -59,8 +59,9 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets reports whether the server at the address replies like Redis. If secure is true, greets reports whether the
-// server replies like a TLS server. greets returns an error if no connection was possible.
+// If secure is false, greets reports whether the server at the address replies like Redis. If secure is true, greets
+// reports whether the server at the address replies like a TLS server. If no connection to the address is possible,
+// greets returns an error.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

@@ -27,22 +27,22 @@ type Rules struct {
 // user returns the user name of the connections.
 func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 
-// Findings are the results of an examination.
+// Findings are the results of an examination of a server's settings and rights.
 type Findings struct {
 	Refusals []error
 	Warnings []string
 	Missed   []string // names of checks that could not be made this time
 }
 
-// Survey is the result of one examination of a server.
+// Survey is the result of one examination of a server's settings and rights.
 type Survey struct {
 	Lacking error // the missing rights of the store's Redis user, because of which the examination ended; nil: none
 	Findings
 }
 
 // Survey examines a server: first the rights of the store's Redis user, then the settings. Start-up, later examinations
-// and capper doctor all call Survey, so that all three agree. Survey returns an error if the server did not answer. If
-// the server did not answer, the returned Survey is empty.
+// and `capper doctor` all call Survey, so that all three apply the same rules. Survey returns an error if the server
+// did not answer. If the server did not answer, the returned Survey is empty.
 func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
 	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
 		return s, err
@@ -50,7 +50,7 @@ func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Su
 	return s, r.settings(ctx, client, &s.Findings, t.Who)
 }
 
-// Judged returns the findings of the examination. Missing rights become a refusal among these findings.
+// Judged returns the findings of the examination, in which missing rights are a refusal.
 func (s *Survey) Judged() Findings {
 	if s.Lacking != nil {
 		return Findings{Refusals: []error{s.Lacking}}
@@ -58,7 +58,7 @@ func (s *Survey) Judged() Findings {
 	return s.Findings
 }
 
-// Refuse adds a finding that breaks a promise of the store.
+// Refuse adds a finding about a setting that breaks a promise of the store.
 func (f *Findings) Refuse(format string, args ...any) {
 	f.Refusals = append(f.Refusals, fmt.Errorf(format, args...))
 }
@@ -68,12 +68,12 @@ func (f *Findings) Warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Miss adds a check that could not be made this time.
+// Miss adds the description of a check that could not be made this time.
 func (f *Findings) Miss(format string, args ...any) {
 	f.Missed = append(f.Missed, fmt.Sprintf(format, args...))
 }
 
-// All returns the warnings, and the checks that could not be made.
+// All returns the warnings, and the descriptions of the checks that could not be made.
 func (f *Findings) All() []string { return slices.Concat(f.Warnings, f.Missed) }
 
 // Add appends the findings of more.

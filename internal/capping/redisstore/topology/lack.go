@@ -9,9 +9,10 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// lack says why a master cannot decide its users, and since when refreshes have found this. During a failover, a shard
-// lacks a replica or a master for a moment, and calls wait. When the duration patience is over, calls fail at once. A
-// refresh detects within a second when the shard is complete again.
+// lack says why a master cannot decide its users now, and since when refreshes have found this reason. During a
+// failover, a shard lacks a replica or a master for a moment. Calls wait during that moment. If the shard still lacks
+// it after the duration patience, calls fail at once. A refresh detects within a second when the shard is complete
+// again.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -20,7 +21,8 @@ type lack struct {
 	patience time.Duration
 }
 
-// lackOf says what a master lacks: replicas, confirmations by replicas, the master itself, or a reply to the check.
+// lackOf says what prevents a master from deciding users: missing replicas, missing confirmations, no connection, or no
+// reply to the check.
 type lackOf int
 
 const (
@@ -30,9 +32,9 @@ const (
 	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
 )
 
-// missingPatience and silentPatience limit how long calls wait for a missing replica or master. A replica that the
-// cluster flagged as failed may return within moments. The cluster flags a silent replica, and replaces a master, after
-// its node time-out, which is 15 s by default.
+// missingPatience and silentPatience limit how long calls wait for a missing or silent replica or master. A replica
+// that the cluster flagged as failed may return within moments. The cluster flags a silent replica, and replaces a
+// master, only after its node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second
@@ -42,12 +44,12 @@ const (
 // Error returns a description of what the master lacks, such as a replica.
 func (l *lack) Error() string { return l.what }
 
-// Remedy returns a remedy without a retry or a refresh. The users of the command stay undecided, and a refresh runs
-// every second anyway.
+// Remedy returns a remedy without a retry and without a refresh. The users of the command stay undecided. A refresh
+// runs every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack stores what the master lacks, and since when the master has lacked it. A nil lack means that nothing is
-// missing.
+// noteLack stores why the master cannot decide its users, and since when. If the argument found is nil, the master
+// lacks nothing.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
 	if found != nil {
@@ -68,8 +70,9 @@ func (n *Node) degraded() bool {
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// Lack returns the reason why no command should be sent to the node, or nil. If Lack returns a reason, the node would
-// not reply to a command, or its reply would not count. durable says that the command needs confirmations by replicas.
+// Lack returns the reason why the store should send no command to the node, or nil if it may send commands. If Lack
+// returns a reason, the node would not reply to a command, or the store could not count the reply. The argument durable
+// says that the command needs confirmations by replicas.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -78,7 +81,7 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// unanswered returns the lack for an error of the check itself.
+// unanswered returns the lack for an error that prevented the check of the master's replicas.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}
@@ -86,7 +89,7 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage returns the lack if too few replicas can store a send, or nil.
+// shortage returns the lack of a master for which too few replicas can store a send, or nil for enough replicas.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

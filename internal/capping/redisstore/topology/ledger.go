@@ -12,7 +12,7 @@ import (
 )
 
 // Breach is an event on a server that may have removed users' logs from a partition. A breach stays open until an
-// operator accepts the loss.
+// operator accepts the loss of logs.
 type Breach struct {
 	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
@@ -24,7 +24,7 @@ type Breach struct {
 	At       int64     `json:"at"`                // time of the entry in ms; if a partition has two entries, the later entry wins
 }
 
-// These constants are the causes of a breach, and values of a metric's label.
+// These constants are the causes of a breach (an event that may have removed logs), and values of a metric's label.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created
@@ -34,8 +34,9 @@ const (
 // Open reports whether no operator has accepted the breach.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether b replaces the known breach of the same partition; known may be nil. An acceptance ends
-// every earlier breach, even if an instance that missed the acceptance has counted more evicted keys since then.
+// replaces reports whether the breach b replaces the known breach of the same partition; known may be nil. An
+// operator's acceptance ends every earlier breach. This holds even if an instance that missed the acceptance has
+// counted more evicted keys since then.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -48,7 +49,8 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// told returns the breach in the form that operators see. If keys were evicted, their number replaces any other cause.
+// told returns the breach in the form that operators see in the status. If keys were evicted, their number replaces any
+// other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -60,7 +62,8 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// bar returns the quarantine of a partition with this breach, or nil if the breach is nil or accepted.
+// bar returns the quarantine for a partition with this breach; nil if there is no breach or an operator has accepted
+// it.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -70,19 +73,20 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// serverRun is one run of a Redis server, from its start to its end. The server's counters are 0 at the beginning of a
-// run.
+// serverRun is one run of a Redis server, from its start to its end. The server's counters, such as evicted_keys, are 0
+// at the beginning of a run.
 type serverRun struct {
 	Node    string `json:"node"`
 	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost, or every loss was accepted
 	At      int64  `json:"at"`
-	// AppendOnly says that the append-only file was on at some time during the run. Instances of earlier versions of
-	// capper drop this field.
+	// AppendOnly says that the append-only file was on at some time during the run of the server. Instances of earlier
+	// versions of capper drop this field.
 	AppendOnly bool `json:"append_only,omitempty"`
 }
 
-// ledger is the list of breaches and of runs of servers. Each instance keeps the ledger in memory and merges it with
-// the copies in Redis, so that one copy restores the entries that another copy has lost.
+// ledger is the list of breaches (events that may have removed logs) and of runs of Redis servers. Each instance keeps
+// the ledger in memory and merges it with the copies in Redis. One copy thereby restores the entries that another copy
+// has lost.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex
@@ -92,16 +96,16 @@ type ledger struct {
 	runs     map[string]serverRun
 }
 
-// The hash fields of a ledger copy are "p" with a partition's number, and "r" with a run id.
+// A copy of the ledger is a Redis hash. Its fields are "p" with a partition's number, and "r" with a run id.
 const (
 	partitionField = "p"
 	runField       = "r"
 )
 
-// runKept is the time for which the ledger keeps the run of a server that no instance sees.
+// runKept is the time for which the ledger keeps the run of a Redis server that no instance has seen again.
 const runKept = 90 * 24 * time.Hour
 
-// fields returns the ledger as the fields of a Redis hash, which is the form of a copy.
+// fields returns the ledger as the fields of a Redis hash, the form in which partitions store copies of the ledger.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -118,7 +122,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// merge adds the entries of a copy that are later than those in the ledger. merge ignores fields that it cannot parse.
+// merge adds to the ledger those entries of a copy that are later than the ledger's own. merge ignores fields of a copy
+// that it cannot parse.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -143,9 +148,9 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is the time for which the ledger keeps an acceptance after limits have stopped counting sends of that
-// time. A server that was away may return with a copy in which the breach is still open. The acceptance must then
-// replace that entry.
+// acceptanceKept is the time for which the ledger keeps an operator's acceptance after limits have stopped counting
+// sends of that time. A Redis server that was away may return with a copy of the ledger in which the breach is still
+// open. The acceptance in the ledger must then replace the entry of that copy.
 const acceptanceKept = 7 * 24 * time.Hour
 
 // prune removes breaches that were accepted long before the retention, and runs of servers that no instance has seen
@@ -157,13 +162,13 @@ func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.runs, func(_ string, r serverRun) bool { return now.After(time.UnixMilli(r.At).Add(runKept)) })
 }
 
-// BrokenPromise is a breach with the number of its partitions.
+// BrokenPromise is a breach on one server, with the number of partitions that it affects.
 type BrokenPromise struct {
 	Breach
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// broken returns the breaches for which keep returns true, grouped by node and cause, in the order of node addresses.
+// broken returns the breaches for which keep returns true, grouped by node and cause and sorted by the node's address.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,8 +201,8 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn returns the breaches in copies of the ledger that no operator has accepted. users is the number of
-// partitions with users.
+// BrokenIn returns, from copies of the ledger, the breaches that no operator has accepted. The argument users is the
+// number of partitions with users.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

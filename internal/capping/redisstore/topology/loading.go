@@ -12,9 +12,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// loaded lists the commands that scripts of the store write to an append-only file. Since version 7, Redis loads the
-// file with the rights of the user "default". If this user may not run a command, EXEC rejects the command's
-// transaction, and the server starts without that transaction.
+// loaded lists the commands that scripts of the store write to an append-only file. Since version 7, Redis loads its
+// append-only file with the rights of the user "default". If this user may not run a command, EXEC rejects the
+// command's transaction, and the server starts without that transaction.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
@@ -30,8 +30,9 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 	return asked
 }
 
-// Loads reports whether the server may drop records when it restarts. lacking lists the commands that the user
-// "default" may not run. err says why its rights could not be read.
+// Loads reports whether the server may drop records when it restarts and loads its append-only file. The result lacking
+// lists the commands that the user "default" may not run. The result err says why the rights of the user "default"
+// could not be read.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
@@ -44,7 +45,8 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads parses the replies: each is "OK", or a sentence about the missing right.
+// deniedLoads parses the replies to the questions of loading: each reply is "OK", or a sentence about the missing
+// right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
 		text, err := reply.Text()

@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// history is what a server outside a cluster reports about its replication. A server and its replicas share a history
-// id. A promoted replica gets a new history id and also reports its former history id.
+// history is the reply of a server outside a cluster to questions about its replication. A Redis server and its
+// replicas share one replication id. A promoted replica gets a new replication id and also reports its former
+// replication id.
 type history struct {
 	node       *Node
 	role       string
@@ -63,9 +64,10 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 	return err
 }
 
-// noteHeirs records which servers have replicated all data of the master. A second master beside the current master has
-// diverged, and lacks all sends from now on. The replies of two servers may be far apart in time. noteHeirs therefore
-// asks the current master once more, to prove that both were masters at the same time.
+// noteHeirs records which of the configured servers have replicated all data of the current master. If a second server
+// is a master beside the current master, its data has diverged, and it lacks all sends from then on. The replies of two
+// servers to the refresh may be far apart in time. noteHeirs therefore asks the current master once more, to prove that
+// both were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {
@@ -86,7 +88,7 @@ func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	}
 }
 
-// histories asks all configured servers concurrently for their replication history.
+// histories asks all configured servers concurrently for their role and replication ids.
 func (t *Topology) histories(ctx context.Context) []history {
 	addrs := t.config.Addrs
 	if t.config.SentinelMaster != "" {
@@ -101,9 +103,9 @@ func (t *Topology) histories(ctx context.Context) []history {
 	return told
 }
 
-// elect returns the server to use as the master. The current master stays the master while it reports the role of a
-// master. Another server takes over only with the same replication history, because it would otherwise start without
-// the recorded sends. If elect returns a master and an error, the error is about another server.
+// elect returns the server that the store uses as the master. The current master stays the master while it reports the
+// role of a master. Another server takes over only if it has the same replication history, because it would otherwise
+// lack the recorded sends. If elect returns a master and an error, the error is about another server.
 func (t *Topology) elect(told []history) (*history, error) {
 	var faults, rivals []error
 	var chosen *history
@@ -119,7 +121,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 				rivals = append(rivals, rival(chosen))
 			}
 			chosen = h
-		// Here, two names lead to one server: a promoted server would have a new id.
+		// Here, two names lead to one server, because a promoted server would have a new replication id.
 		case chosen != nil && h.id != "" && h.id == chosen.id:
 		default:
 			rivals = append(rivals, rival(h))
@@ -135,7 +137,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 }
 
 // inherits reports whether the server h has all data of the current master. The server h has all data if it was a
-// replica of the current master before its promotion, or if the current master now replicates from h.
+// replica of the current master before promotion, or if that master now replicates from h.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// mendBroken creates lost sentinel keys and marks again, for partitions whose open breach explains the loss. The other
-// records of these partitions stay. A partition with any other loss stays in quarantine. found holds for each master,
-// by address, what INFO says about its promises.
+// mendBroken creates lost sentinel keys and marks again, for partitions whose open breach (such as evicted keys)
+// explains the loss. mendBroken leaves the other records of these partitions unchanged. A partition whose loss has any
+// other cause stays in quarantine. The argument found holds, for each master's address, what INFO says about evictions
+// and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -26,13 +27,13 @@ func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) err
 	return nil
 }
 
-// Broken reports whether the partition has an open breach.
+// Broken reports whether the partition has a breach (a possible loss of logs) that no operator has accepted.
 func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
 
-// AllBroken returns the partitions with an open breach.
+// AllBroken returns the partitions with a breach (a possible loss of logs) that no operator has accepted.
 func (t *Topology) AllBroken() []int { return slices.Sorted(maps.Keys(t.openBreaches())) }
 
-// openBreaches returns the breaches that no operator has accepted, by partition.
+// openBreaches returns, by partition, the breaches (possible losses of logs) that no operator has accepted.
 func (t *Topology) openBreaches() map[int]*Breach {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
@@ -64,8 +65,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys of some partitions could not be read")
 
-// explained returns the partitions whose open breach explains the loss of their sentinel key or mark. now is what INFO
-// says about the node's promises at present.
+// explained returns the partitions whose open breach explains the loss of their sentinel key or mark. The argument now
+// is what INFO says at present about the node's evictions and append-only file.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -80,16 +81,16 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 			lost[s.partition] = true
 		}
 	}
-	// An emptied server has no partition left. The same is true of a server that dropped all transactions while it
-	// loaded its data.
+	// If a server was emptied, no partition on it keeps its sentinel key. The same is true of a server that dropped all
+	// transactions while it loaded its append-only file.
 	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
 		return nil
 	}
 	return lost
 }
 
-// explains reports whether the breach can cause the given outcome of a sentinel check. evicted says that the server has
-// evicted keys, even if the breach has another cause.
+// explains reports whether the breach can cause the given outcome of a check of the sentinel key. The argument evicted
+// says that the server has evicted keys, even if the breach has another cause.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":
@@ -109,7 +110,7 @@ func (n *Node) flushed(ctx context.Context) bool {
 		strings.Contains(stats, "cmdstat_flushall:") || strings.Contains(stats, "cmdstat_flushdb:")
 }
 
-// evictedSince returns the number of keys that the run of the server has evicted since the last acceptance.
+// evictedSince returns the number of keys that the server has evicted since its start or the last acceptance of a loss.
 func (l *ledger) evictedSince(p promise) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,23 +9,24 @@ import (
 	"sync"
 )
 
-// importing is a hash slot that a node takes over from another node, key by key. During the move of a hash slot, the
-// old node redirects callers for keys that have moved. If the old node fails during the move, its promoted replica does
-// not know of the move, because Redis does not replicate this state. The promoted replica then treats users with moved
-// keys as users without sends. A hash slot whose move was interrupted in this way is called torn.
+// importing is a hash slot that a cluster node takes over from another node, key by key. During the move of a hash
+// slot, the old node redirects callers for keys that have moved. If the old node fails during the move, its promoted
+// replica does not know of the move, because Redis does not replicate this state. The promoted replica then treats
+// users with moved keys as users without sends. A hash slot whose move was interrupted in this way is called torn.
 type importing struct {
 	slot int
 	from string // id of the node that had the slot
 }
 
-// move is the move of a hash slot from one node to another. from and to are ids of nodes.
+// move is the move of a hash slot from one node to another. The fields from and to are ids of nodes in the cluster.
 type move struct{ from, to string }
 
 // Moving reports whether the partition's hash slot was moving at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar returns the quarantine of a partition whose hash slot is torn, or nil. A slot is torn if its owner is a third
-// node, and not one of the two nodes that have the slot's keys.
+// tornBar returns the quarantine of a partition on a torn hash slot (some of whose keys are on another node), or nil. A
+// hash slot is torn if its owner is neither of the two nodes between which the slot was moving, because these have the
+// keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -85,7 +86,7 @@ func importsOf(slots []string) (imports []importing) {
 	return imports
 }
 
-// noteGossip stores the node's reply to CLUSTER NODES.
+// noteGossip parses and stores the node's reply to CLUSTER NODES.
 func (n *Node) noteGossip(text string) {
 	g := gossipOf(text, n.addr)
 	n.id.Store(&g.self)
@@ -93,7 +94,7 @@ func (n *Node) noteGossip(text string) {
 }
 
 // followMoves finds out which hash slots are moving, from the reports of all masters and of nodes without slots. If a
-// node does not answer, its last report counts while other nodes still list the node.
+// node does not answer, its last report of moving slots counts while other nodes still list the node.
 func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	if !t.cluster {
 		return
@@ -120,7 +121,7 @@ func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	}
 }
 
-// askIdle reads CLUSTER NODES from the masters without slots that other nodes list.
+// askIdle reads CLUSTER NODES from those masters without slots that other nodes list.
 func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	idle := map[string]bool{}
 	for _, n := range masters {
@@ -147,8 +148,8 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// torn returns the torn hash slots. The owner of a torn slot is a third node, and not one of the two nodes that have
-// the slot's keys.
+// torn returns the torn hash slots, which lack keys because a failover interrupted their move. The owner of a torn slot
+// is neither of the two nodes that have the slot's keys.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {
@@ -158,7 +159,7 @@ func (t *Topology) torn() (slots []int) {
 	return slots
 }
 
-// logTorn logs the torn hash slots when their number has changed since the last refresh.
+// logTorn logs the torn hash slots when their number differs from the number at the last refresh.
 func (t *Topology) logTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Node is one Redis server, and what the store knows about it. A Node is safe for concurrent use.
+// Node is one Redis server, with what the store knows about it. A Node is safe for concurrent use.
 type Node struct {
 	addr    string
 	client  *redis.Client
@@ -23,14 +23,15 @@ type Node struct {
 	trips   RoundTrips
 	scripts atomic.Bool            // the scripts are loaded, as far as known
 	id      atomic.Pointer[string] // id in the cluster; nil: unknown
-	told    atomic.Pointer[gossip] // the node's last CLUSTER NODES; nil: not asked yet
+	told    atomic.Pointer[gossip] // the node's last reply to CLUSTER NODES; nil: not asked yet
 	process atomic.Pointer[string] // run id of the server on the latest connection; nil: no connection yet
 	vetted  atomic.Int64           // when this master was last examined, in ms; 0: not since its promotion
 
 	looking sync.Mutex  // held during a check of the sentinel keys
 	doubted atomic.Bool // a call found a new run or a new partition, and a check of the sentinel keys is in progress
 
-	// Only the goroutine that refreshes uses these fields. Discover uses them before that goroutine starts.
+	// Only the goroutine that refreshes the routes uses these fields. Discover uses these fields before the goroutine
+	// that refreshes starts.
 	breach string   // the promises that the node's settings break; "": none
 	warned []string // further warnings about the node
 	missed []string // checks that neither start-up nor the latest examination could make
@@ -43,7 +44,7 @@ type Node struct {
 	lacks  atomic.Pointer[lack]  // why the last check found the node's users undecided; nil: the users can be decided
 
 	standing atomic.Pointer[standing] // nil: not checked since the node became a master
-	// evictionKnown is the time of the latest request by which a pipeline found no new evicted keys, in µs.
+	// evictionKnown is the time, in µs, at which the latest pipeline that found no new evicted keys was sent.
 	evictionKnown atomic.Int64
 
 	heirless atomic.Bool // the node has replicas, and none of them may take over
@@ -62,8 +63,8 @@ func (n *Node) Addr() string { return n.addr }
 // Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime returns the time limit for one attempt at a command. A command without a reply within this time may or
-// may not have been executed.
+// AttemptTime returns the time limit for one attempt at a command on this node. A command without a reply within this
+// time may or may not have been executed.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
@@ -76,8 +77,8 @@ func (n *Node) name() string {
 	return ""
 }
 
-// resolve completes an address that is in a reply of the node. An address without a known host gets the host of the
-// node itself. Redirection errors have IPv6 addresses without brackets.
+// resolve completes the address of another node that a reply of this node contains. If the address has no known host,
+// resolve uses the host of the node that replied. In redirection errors (MOVED, ASK), IPv6 addresses have no brackets.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -102,7 +103,7 @@ func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.S
 	return loads
 }
 
-// MarkLoaded records whether the commands of LoadScripts succeeded, after the pipeline has run.
+// MarkLoaded records whether the commands that LoadScripts added have succeeded, after the pipeline has run.
 func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	for _, load := range loads {
 		if load.Err() != nil {
@@ -114,11 +115,11 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	}
 }
 
-// MarkUnloaded records that the node lacks a script.
+// MarkUnloaded records that the node has lost a script, so that the next pipeline loads the scripts.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
 // loadScripts loads the scripts into the node, which saves the next pipeline a round trip. If loading fails, a later
-// pipeline loads the scripts.
+// pipeline loads the scripts into the node.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)
@@ -127,13 +128,14 @@ func (n *Node) loadScripts(ctx context.Context) {
 	}
 }
 
-// VetSoon requests an examination of the node's rights and settings at the next refresh.
+// VetSoon requests that the next refresh examines the node's rights and settings.
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
-// AskSign adds a read of the partition's sentinel key to the end of a pipeline. The reply shows whether the server was
-// emptied before a command of the pipeline ran. If awaited is true, AskSign writes the sentinel key, because a WAIT
-// follows. Since Redis 7.2, WAIT counts only the writes of its own connection, and a command that repeats a recorded
-// send writes nothing. AskSign returns nil until all sentinel keys have been created.
+// AskSign adds a read of the partition's sentinel key to the end of a pipeline of commands. The reply to AskSign shows
+// whether the server was emptied before a command of the pipeline ran. If awaited is true, AskSign writes the sentinel
+// key instead of only reading it, because a WAIT follows. Since Redis 7.2, WAIT counts only the writes of its own
+// connection, and a command that repeats a recorded send writes nothing. While some sentinel keys have not been created
+// yet, AskSign adds nothing and returns nil.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -150,9 +152,10 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 	return sign
 }
 
-// JudgeSign returns the reason to reject the replies of a pipeline with AskSign, or nil. A missing sentinel key puts
-// the partition into quarantine. A permission error also rejects the replies, because the store could not notice an
-// emptied server. JudgeSign ignores other errors, because the slot may have moved to another node.
+// JudgeSign returns the reason to reject the replies of a pipeline with AskSign, or nil to accept them. If the sentinel
+// key is missing, JudgeSign puts the partition into quarantine. JudgeSign also rejects the replies after a permission
+// error, because the store could not notice an emptied server. JudgeSign ignores other errors, because the partition's
+// hash slot may have moved to another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// point is the progress of a partition, as its mark shows it. anew is the time when the partition was created, or
-// started again with incomplete records; at is the latest time since then. The times anew and at are in milliseconds
-// since 1970.
+// point is how far a partition has progressed in time, as its mark (a hash in Redis) shows it. The field anew is the
+// time when the partition was created, or continued with incomplete records; at is the latest time since then. The
+// times anew and at are in milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -27,32 +27,33 @@ func later(p, q point) point {
 	return p
 }
 
-// settleAfter is the age of a point from which the loss of the point proves a loss of records. A killed Redis server
-// may lose its last second, or three seconds with a slow disk (appendfsync everysec).
+// If a point is at least as old as settleAfter and the server has lost it, the server has lost records. A killed Redis
+// server may lose its last second of writes, or three seconds with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points is the known progress of all partitions. A points value is safe for concurrent use.
+// points holds the known points in time that the partitions have reached, so that a restart with older data is noticed.
+// A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
 }
 
-// progress is the known progress of one partition.
+// progress holds the known points in time that one partition has reached.
 type progress struct {
-	settled point     // a partition behind this point has lost records
-	latest  point     // the point at the latest check
+	settled point     // if the partition shows an earlier point, it has lost records
+	latest  point     // the point that the latest check found
 	since   time.Time // time of the latest check; zero: no check yet
-	on      belief    // the server and its run at the latest check
+	on      belief    // the server, and its run, of the latest check
 }
 
-// settled returns the point behind which a partition with complete records never falls.
+// settled returns a point in time of the partition. A server with complete records never shows an earlier point.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.partitions[partition].settled
 }
 
-// told raises the settled point to a point that another instance has stored.
+// If another instance has stored a later settled point of the partition in Redis, told adopts that point.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,9 +61,10 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// reached records the point that a sentinel check has found. The check began at the given time, on one run of a server.
-// Enough replicas for a send have confirmed the recorded point. If the server has restarted since the previous check,
-// the previous point may be lost and does not become the settled point.
+// reached records the point in time that a check of a partition's sentinel key and mark has found. The check began at
+// the time began, in one run of a Redis server. As many replicas as a send needs have confirmed the recorded point. If
+// the server has restarted since the previous check, it may have lost the previous point, which then does not become
+// the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,9 +80,9 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf returns for each partition another partition, whose mark stores the point of the first partition. The hash
-// slots of the two partitions are half of all slots apart, and therefore on different masters. The result -1 means that
-// there is no other partition.
+// keepersOf returns for each partition another partition, whose mark in Redis also stores the point of the first
+// partition. The hash slots of the two partitions are about half of all slots apart, and therefore usually on different
+// masters. The result -1 means that there is no other partition, so no mark stores the point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -97,7 +99,7 @@ func keepersOf(partitions []Partition) []int {
 	return keepers
 }
 
-// keptBy returns for each partition the other partitions whose points its mark stores.
+// keptBy returns for each partition the other partitions whose points its mark also stores.
 func keptBy(keepers []int) [][]int {
 	kept := make([][]int, len(keepers))
 	for p, q := range keepers {
@@ -108,9 +110,10 @@ func keptBy(keepers []int) [][]int {
 	return kept
 }
 
-// recall reads the points that marks store for other partitions. recall must run before the first sentinel check
-// changes a mark. Only the points in marks survive a restart of every instance. If a server does not answer, the first
-// sentinel check that reaches the server reads its points.
+// recall reads from Redis the points that the marks of partitions store for other partitions. recall must run before
+// the first check of sentinel keys, because that check changes marks. If every instance restarts, only the points that
+// marks store are still known. If a server does not answer recall, the first check of sentinel keys that reaches the
+// server reads its points.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

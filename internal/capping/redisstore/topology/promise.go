@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// standing is the result of the last check of a master for evicted keys and for a missing append-only file.
+// standing is the result of the last check whether a master has evicted keys or lacks an append-only file.
 type standing struct {
 	run     string // run id of the server, which changes with each start
 	evicted int64  // value of evicted_keys up to which evictions are known; -1: the server hides the value
@@ -31,8 +31,8 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf parses the reply of INFO. A field that the server hides counts as harmless. The start of the store warns of
-// hidden fields.
+// promiseOf parses the fields about evictions and the append-only file in the reply of INFO. If the server hides one of
+// these fields, promiseOf assumes a harmless value. The start of the store warns the operator of hidden fields.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -50,16 +50,16 @@ func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	return p
 }
 
-// withoutFile reports whether a server lacks the append-only file that the store requires. If sends need no replicas, a
-// run of a server that never had the file counts as configured without it. The caller of withoutFile holds the ledger's
-// lock.
+// withoutFile reports whether a server lacks the append-only file that the store requires. If sends need no replicas
+// and a run of a server never had the append-only file, the run counts as configured without the file. The caller of
+// withoutFile holds the ledger's lock.
 func (t *Topology) withoutFile(p promise) bool {
 	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge checks a master for evicted keys and for a missing append-only file. For either fault, judge puts the master's
-// partitions into quarantine.
+// judge checks from the reply of INFO whether a master has evicted keys or lacks an append-only file. If the master has
+// either fault, judge puts the master's partitions into quarantine.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -77,9 +77,9 @@ func (n *Node) judge(facts Facts) {
 	n.standing.Store(s)
 }
 
-// baseline returns the value of evicted_keys up to which the evictions of a run are known or accepted. The baseline of
-// an unknown run is 0. In a new ledger, the baseline is the present value, because earlier evictions removed no keys of
-// the store.
+// baseline returns the value of evicted_keys up to which the evictions in a server's run are known or accepted. For a
+// run of a server that the ledger does not know, the baseline is 0. In a new ledger, the baseline is the present value
+// of evicted_keys, because earlier evictions removed no keys of the store.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -97,15 +97,15 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	if !known || before.Evicted != r.Evicted || now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
 		r.Node, r.At = addr, max(now.UnixMilli(), before.At+1)
 	}
-	// Instances only ever set AppendOnly to true, so AppendOnly needs no later time. A later time would undo the
-	// acceptance of evictions by another instance.
+	// Instances only ever change AppendOnly to true, so this change needs no later time in the ledger. With a later
+	// time, this entry would undo the acceptance of evictions by another instance.
 	r.AppendOnly = on || before.AppendOnly
 	l.runs[p.run] = r
 	return r.Evicted
 }
 
-// breach returns the cause and the text of a broken promise, or "" if no promise is broken. known is the baseline of
-// evicted_keys; withoutFile says that the append-only file is missing.
+// breach returns the cause and the description of a broken promise, or "" if no promise is broken. The argument known
+// is the baseline of evicted_keys; withoutFile says that the append-only file is missing.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -122,8 +122,9 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken opens the breach for all partitions of the node, and returns the quarantine for commands to the node. A
-// partition that already has an open breach keeps the start time and, in most cases, the cause of that breach.
+// markBroken opens the breach (a possible loss of logs) for all partitions of the node. It returns the quarantine for
+// commands to the node. A partition that already has an open breach keeps the start time and, in most cases, the cause
+// of that breach.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
@@ -143,9 +144,10 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// mark opens a breach of the partition. The caller of mark holds the ledger's lock. If the partition already has an
-// open breach, mark raises its number of evicted keys, and records an eviction policy as the cause of evictions. news
-// reports a change that matters to operators, unlike a mere increase of a known number.
+// mark opens a breach (a possible loss of logs) of the partition in the ledger. The caller of mark holds the ledger's
+// lock. If the partition already has an open breach, mark raises the breach's number of evicted keys. mark then also
+// records an eviction policy as the cause of evictions. The result news reports a change that matters to operators,
+// unlike a mere increase of a known number.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -168,16 +170,16 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 	return why || before.Reason != Evicted && before.Evicted == 0
 }
 
-// showBroken updates the quarantines of all partitions from the ledger. The caller of showBroken holds the ledger's
-// lock.
+// showBroken updates the quarantines of all partitions from the breaches in the ledger. The caller of showBroken holds
+// the ledger's lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
 	}
 }
 
-// Examined returns the reason why no command may be sent to the node, or nil. If the node was not checked yet, for
-// example a new master, Examined first checks it for evicted keys and for a missing append-only file.
+// Examined returns the reason why no command may be sent to the node, or nil if commands may be sent. If the node, such
+// as a new master, was not checked yet, Examined first checks it for evicted keys and for a missing append-only file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -196,17 +198,18 @@ func (n *Node) Examined(ctx context.Context) error {
 	return nil
 }
 
-// restarted reports whether the latest connection is to another run of the server than the given run.
+// restarted reports whether the server has restarted since the given run, according to the latest connection.
 func (n *Node) restarted(run string) bool {
 	process := n.process.Load()
 	return process != nil && *process != "" && *process != run && run != n.addr
 }
 
 const (
-	// evictionUsers is the number of users from which a pipeline always reads evicted_keys. The command takes about 3
-	// µs of the server's time, and its reply has 1.3 kB.
+	// If a pipeline has at least evictionUsers users, it always reads evicted_keys (the server's counter of evicted
+	// keys). The command that reads evicted_keys takes about 3 µs of the server's time, and its reply has 1.3 kB.
 	evictionUsers = 128
-	// evictionEvery is the interval at which pipelines with fewer users read evicted_keys.
+	// evictionEvery is the interval at which pipelines with few users read evicted_keys (the server's counter of
+	// evicted keys).
 	evictionEvery = 10 * time.Millisecond
 )
 
@@ -216,9 +219,10 @@ type evictedQuestion struct {
 	asked int64 // time of the command in µs
 }
 
-// AskEvicted adds a read of evicted_keys to the end of a pipeline with the given number of users. The store thereby
-// notices evictions that happened before a command of the pipeline. AskEvicted returns nil if the latest reply is
-// recent enough. A read without a reply yet does not count as recent.
+// AskEvicted adds a read of evicted_keys to the end of a pipeline whose commands have the given number of users. From
+// the reply, the store notices evictions that happened before a command of the pipeline ran. If the latest reply is
+// recent enough, AskEvicted adds no command and returns nil. A read of evicted_keys that has no reply yet does not
+// count as recent.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -232,7 +236,7 @@ func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) 
 	return &evictedQuestion{pipe.Info(ctx, "stats"), now}
 }
 
-// JudgeEvicted returns the reason to reject the replies of a pipeline with AskEvicted, or nil.
+// JudgeEvicted returns the reason to reject the replies of a pipeline with AskEvicted, or nil to accept them.
 func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	s := n.standing.Load()
 	switch {
@@ -272,7 +276,7 @@ func (notExamined) Remedy() fault.Remedy {
 	return fault.Remedy{Kind: fault.Down, Unknown: true, Refresh: true}
 }
 
-// evictedOf parses evicted_keys in the reply of INFO.
+// evictedOf parses the value of evicted_keys in the reply of INFO.
 func evictedOf(info string) (int64, bool) {
 	const name = "\nevicted_keys:"
 	at := strings.Index(info, name)
@@ -284,11 +288,11 @@ func evictedOf(info string) (int64, bool) {
 	return evicted, err == nil
 }
 
-// BrokenPromises returns the breaches that no operator has accepted.
+// BrokenPromises returns the breaches (possible losses of logs) that no operator has accepted.
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
-// AcceptedPromises returns the accepted breaches that can still affect decisions, because operators accepted them
-// within the retention. If retention is 0, AcceptedPromises returns all accepted breaches.
+// AcceptedPromises returns the breaches that operators accepted within the retention, and that can therefore still
+// affect decisions. If retention is 0, AcceptedPromises returns all accepted breaches.
 func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	now := time.Now()
 	return t.ledger.broken(func(b *Breach) bool {
@@ -303,9 +307,9 @@ func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 // keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
-// KeepLedger merges the ledger with its copies in Redis, and writes missing entries to the copies. The copies expire
-// after the duration life. Accepted breaches are removed long after the retention. KeepLedger returns the number of
-// copies that then equal the ledger.
+// KeepLedger merges the ledger of breaches with its copies in Redis, and writes missing entries to the copies. The
+// copies of the ledger expire after the duration life. KeepLedger removes breaches that were accepted long before the
+// retention. KeepLedger returns the number of copies in Redis that then equal the ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -334,7 +338,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns every readable copy of the ledger, by partition. all reports whether every copy was readable.
+// readLedger returns every readable copy of the ledger, by partition. The result all reports whether every copy of the
+// ledger was readable.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -411,8 +416,8 @@ func (t *Topology) BeginLedger() {
 }
 
 // LookAtPromises checks all nodes, including replicas, for evicted keys and for a missing append-only file. If a master
-// has evicted keys or has no append-only file, LookAtPromises puts its partitions into quarantine. The error names the
-// masters that did not answer.
+// has evicted keys or has no append-only file, LookAtPromises puts its partitions into quarantine. The returned error
+// names the masters that did not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -442,8 +447,8 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// EvictedBefore returns the servers that had evicted keys before the ledger was created, with the number of keys. If
-// the ledger is older than this start, the map is empty.
+// EvictedBefore returns, by server, the number of keys that the server had evicted before the ledger was created. If
+// the ledger existed before this start, the map is empty.
 func (t *Topology) EvictedBefore() map[string]int64 {
 	l := t.ledger
 	l.mu.Lock()
@@ -471,10 +476,11 @@ type AcceptError struct{ Err error }
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept accepts every open breach, stores the operator's reason why, and returns the accepted breaches. Accept returns
-// an error while a server with an open breach evicts keys, lacks the append-only file or does not answer. Before Accept
-// accepts a breach, it creates the lost sentinel keys. The function mend must restore other lost records of the store,
-// and the function keep must store the acceptance. If mend or keep returns an error, Accept accepts no breach.
+// Accept marks every open breach (possible loss of logs) as accepted, with the operator's reason why, and returns the
+// accepted breaches. While a server with an open breach evicts keys, lacks the append-only file or does not answer,
+// Accept returns an error. Before Accept accepts a breach, it creates the lost sentinel keys again. The function mend
+// must restore other lost records of the store, and the function keep must store the acceptance. If mend or keep
+// returns an error, Accept accepts no breach.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",
@@ -513,8 +519,8 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 	return accepted, nil
 }
 
-// acceptable returns what INFO of all masters says about promises. acceptable returns an error if a master evicts keys,
-// lacks the append-only file or does not answer.
+// acceptable returns, by master, what INFO says about evictions and the append-only file. If a master evicts keys,
+// lacks the append-only file or does not answer, acceptable returns an error.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
 	for _, n := range t.Masters() {
@@ -540,7 +546,8 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	return found, nil
 }
 
-// accept marks every open breach as accepted, and the present evicted_keys of all servers as known.
+// accept marks every open breach in the ledger as accepted, and the present values of evicted_keys of all servers as
+// known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {

@@ -18,7 +18,7 @@ const (
 	forgetAfter   = 60 // number of refreshes without the node after which its connections are closed
 )
 
-// Run refreshes the routes until Close.
+// Run refreshes the routes (which node holds which partition) until Close.
 func (t *Topology) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -75,12 +75,12 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes returns the number of refreshes that ended in time. After such a refresh, every node has either answered or
-// is known to be unreachable. After many failed dials, the Redis library repeats the last error for up to a second,
-// even if the server is back.
+// Refreshes returns the number of refreshes that ended in time. After such a refresh, each node has either replied or
+// is known to be unreachable. After many failed dials to a server, the Redis library repeats the last error for up to a
+// second, even if the server is back.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
-// RefreshSoon requests a refresh of the routes.
+// RefreshSoon requests that the routes (which node holds which partition) are refreshed at once.
 func (t *Topology) RefreshSoon() {
 	select {
 	case t.kick <- struct{}{}:
@@ -88,7 +88,8 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh updates the routes and counts the replicas. inTime reports whether the servers replied in time.
+// refresh updates the routes (which node holds which partition) and counts the replicas of masters. The result inTime
+// reports whether the servers replied in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -143,7 +144,7 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 }
 
 // examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records why users are unavailable. refreshed is the error of the update of the routes, or nil.
+// also records why users are unavailable. The argument refreshed is the error of the update of the routes, or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -188,7 +189,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing returns the known problems that askNodes does not return.
+// standing returns the known problems, except those that askNodes returns.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {

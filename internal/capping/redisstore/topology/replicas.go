@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// shard is a master with its replicas, as the last refresh found them.
+// shard is a master with the numbers of its replicas, as the last refresh found them.
 type shard struct {
 	Addr     string // address of the master
 	Working  int    // number of replicas that can store a send
@@ -31,7 +31,7 @@ func (t *Topology) Shards() (shards []shard) {
 	return shards
 }
 
-// NeededReplicas returns the number of working replicas without which a master's users are not decided.
+// NeededReplicas returns the number of working replicas that a master needs so that its users are decided.
 func (a Acks) NeededReplicas() int {
 	if a == Healthy {
 		return 1
@@ -39,8 +39,8 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the replicas of the master, and examines the master if an examination is due. lookAtReplicas
-// returns a text about the problem with the replicas, or "" if there is none.
+// lookAtReplicas counts the replicas of the master, and examines the master if an examination is due. If the replicas
+// have a problem, lookAtReplicas returns a text about it; otherwise "".
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -53,8 +53,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	return problem
 }
 
-// lookForLack counts the replicas of the master. lookForLack returns the reason why the master cannot decide its users,
-// or nil.
+// lookForLack asks the master for its replicas and counts them. If the master cannot decide its users, lookForLack
+// returns the reason; otherwise nil.
 func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
@@ -66,7 +66,7 @@ func (n *Node) lookForLack(ctx context.Context) *lack {
 	return n.shortage(found)
 }
 
-// keepCount stores the number of replicas that must confirm a send.
+// keepCount stores how many of the counted replicas must confirm a send.
 func (n *Node) keepCount(found found) *Count {
 	n.most.Store(max(n.most.Load(), int32(found.all)))
 	count := &Count{Acks: max(found.alive, 1), fed: found.fed, named: true, missing: found.alive < int(n.most.Load())}
@@ -75,7 +75,7 @@ func (n *Node) keepCount(found found) *Count {
 	return count
 }
 
-// found is what a node reports about its replicas.
+// found is a node's report about its replicas.
 type found struct {
 	alive, all int // number of replicas that can store a send, and number of all replicas
 	fed        []fed
@@ -106,8 +106,8 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 		ParseInfo(whole.Val())}, nil
 }
 
-// Count is the number of replicas that must confirm a send, with the replicas that the master had at the time of the
-// count.
+// Count is the number of replicas that must confirm a send. A Count also holds the replicas that the master had when
+// they were counted.
 type Count struct {
 	Acks    int
 	fed     []fed
@@ -115,15 +115,15 @@ type Count struct {
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// fed is a replica that receives a master's replication stream. A fed has the replica's address, the last confirmed
-// offset, and the seconds since the last confirmation.
+// fed is a replica that receives a master's replication stream. A fed has the replica's address, the last offset that
+// the replica confirmed, and the seconds since that confirmation.
 type fed struct {
 	addr        string
 	offset, lag int64
 }
 
-// Replicas returns the number of replicas that must confirm a send. If the number is not known, Replicas counts the
-// replicas of the node.
+// Replicas returns the Count of the node: how many replicas must confirm a send. If the Count is not known, Replicas
+// counts the replicas of the node.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -138,7 +138,7 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	return n.keepCount(found), nil
 }
 
-// confirmation is the check at the end of a pipeline that enough replicas have stored the pipeline's writes.
+// confirmation is the check, at the end of a pipeline, that enough replicas have stored the writes of the pipeline.
 type confirmation struct {
 	node  *Node
 	count *Count
@@ -146,9 +146,10 @@ type confirmation struct {
 	role  *redis.Cmd // nil: the pipeline does not run ROLE
 }
 
-// AskReplicas adds the check to a pipeline that replicas have stored its writes. Replicas have the duration patience to
-// confirm. WAIT returns the number of replicas that confirmed. ROLE returns other replicas that might soon become a
-// master. If count is nil, AskReplicas returns nil.
+// AskReplicas adds commands to a pipeline that check whether replicas have stored the writes of the pipeline. Replicas
+// have the duration patience to confirm the writes. The WAIT command returns the number of replicas that confirmed the
+// writes. The ROLE command returns whether the master has other replicas, which might soon become a master. If count is
+// nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -163,12 +164,12 @@ func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Cou
 	return c
 }
 
-// lookEvery is the interval between two ROLE commands to a master that misses none of its replicas. ROLE after every
-// WAIT would take 7 % of the server's time if each call has one user.
+// lookEvery is the interval between two ROLE commands to a master whose known replicas are all present. If each call
+// has one user, ROLE after every WAIT would take 7 % of the server's time.
 const lookEvery = 5 * time.Millisecond
 
-// lookDue reports whether the pipeline has to run ROLE. A known replica may return and become a master within moments,
-// but a new replica has to copy all data first.
+// lookDue reports whether the pipeline has to run ROLE, to find replicas that were not counted. A known replica that
+// returns may become a master within moments, but a new replica has to copy all data first.
 func (n *Node) lookDue(count *Count) bool {
 	now := time.Now().UnixMicro()
 	since := time.Duration(now-n.looked.Load()) * time.Microsecond
@@ -179,8 +180,9 @@ func (n *Node) lookDue(count *Count) bool {
 	return true
 }
 
-// Judge returns the reason to reject the pipeline's replies, or nil. A replica that the pipeline did not count might
-// become a master without the pipeline's writes. Judge then makes the next pipeline count the replicas again.
+// Judge returns the reason to reject the replies of the pipeline, or nil to accept them. If a replica was not counted,
+// it might become a master without the pipeline's writes. In that case, Judge also makes the next pipeline count the
+// replicas again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil
@@ -207,8 +209,8 @@ func (c *confirmation) Judge() error {
 	return nil
 }
 
-// judgeRole handles an error of the ROLE command. If the user may not run ROLE, the counted number of replicas has to
-// suffice. The examination of the node reports the missing right.
+// judgeRole decides what an error of the ROLE command means for the replies of the pipeline. If the user may not run
+// ROLE, the counted number of replicas has to suffice. The examination of the node's rights reports the missing right.
 func (n *Node) judgeRole(err error) error {
 	if fault.IsAuth(err) {
 		n.nameless.Store(true)
@@ -217,8 +219,8 @@ func (n *Node) judgeRole(err error) error {
 	return fmt.Errorf("read the addresses of replicas: %w", err)
 }
 
-// uncounted returns the address of a live replica that was not counted, or "" if there is none. uncounted also finds
-// such a replica if more replicas than counted have confirmed a write since the count.
+// uncounted returns the address of a live replica that was not counted, or "" if there is none. If more replicas than
+// counted have confirmed a write since the count, uncounted also finds such a replica.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -240,8 +242,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking returns the number of replicas that have confirmed a write within the given seconds. Every live replica
-// confirms writes once a second.
+// talking returns the number of replicas that have confirmed a write within the given number of seconds. Every live
+// replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -266,8 +268,8 @@ func fedOf(info Facts) (online []fed, syncing, all int) {
 	return online, syncing, all
 }
 
-// roleOf parses the reply of ROLE from a master: the address and offset of each replica. ok is false if the reply does
-// not come from a master.
+// roleOf parses the reply of ROLE from a master: the address and offset of each replica. The result ok is false if the
+// reply does not come from a master.
 func roleOf(reply any) (online []fed, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) < 3 || parts[0] != "master" {
@@ -291,14 +293,14 @@ func roleOf(reply any) (online []fed, ok bool) {
 	return online, true
 }
 
-// errAcks reports that too few replicas confirmed a write in time.
+// errAcks reports that too few replicas confirmed a write within the time limit.
 type errAcks struct{ got, want int }
 
 func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy returns the remedy of an unconfirmed write: refresh, so that the replicas are counted again.
+// Remedy returns the remedy for an unconfirmed write: a refresh, which counts the replicas again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
 // errUncounted reports a new or returning replica that did not have to confirm the write.
@@ -308,7 +310,7 @@ func (e *errUncounted) Error() string {
 	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
-// Remedy returns the remedy of an unconfirmed write.
+// Remedy returns the remedy for an unconfirmed write.
 func (e *errUncounted) Remedy() fault.Remedy { return unconfirmed }
 
 var unconfirmed = fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}

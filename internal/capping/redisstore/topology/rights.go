@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// ofKeys reports whether the text of a permission error is about keys and not about a command.
+// ofKeys reports whether the text of a permission error is about keys; otherwise it is about a command.
 func ofKeys(text string) bool {
 	for _, said := range []string{"access one of the keys", "access at least one of the keys", "access a key"} {
 		if strings.Contains(text, said) {
@@ -23,14 +23,14 @@ func ofKeys(text string) bool {
 	return false
 }
 
-// rights lists the missing rights of the user with whom the store connects.
+// rights lists the missing rights of the Redis user with which the store connects.
 type rights struct {
 	commands []string // names as in an ACL
 	unknown  []string // commands that the server does not know under these names
 	keys     bool     // access to the keys of the namespace is missing
 }
 
-// note records the reply to a command that was tried.
+// note records the reply to a command that was tried to test the user's rights.
 func (r *rights) note(command, text string) {
 	switch {
 	case !fault.IsDenial(text):
@@ -43,7 +43,7 @@ func (r *rights) note(command, text string) {
 	}
 }
 
-// err returns an error about all missing rights, or nil.
+// err returns an error about all missing rights of the Redis user, or nil.
 func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }
@@ -64,7 +64,7 @@ func (r *rights) denied(who string, e *Rules) error {
 		strings.Join(lacking, " and "))
 }
 
-// missing returns an error about the commands that the server does not have.
+// missing returns an error about the commands that the server does not implement.
 func (r *rights) missing(who string) error {
 	if len(r.unknown) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (r *rights) missing(who string) error {
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 
-// Trial names the server and the key with which rights are tested.
+// Trial names the server and the key with which the rights of the Redis user are tested.
 type Trial struct {
 	Who     string // name of the server in messages
 	Key     string // a key that the store does not use
@@ -93,7 +93,7 @@ type command struct {
 //go:embed rights.lua
 var rightsSource string
 
-// commands returns the commands that the store sends outside scripts.
+// commands returns the Redis commands that the store sends outside scripts.
 func (r *Rules) commands(t Trial) []command {
 	probe, keys := redis.NewScript(rightsSource), 0
 	if t.Held {
@@ -122,8 +122,8 @@ func (r *Rules) commands(t Trial) []command {
 	return all
 }
 
-// Rights tries every command that the store uses. lacking is an error about the commands that the user may not run, or
-// nil. err means that the server did not answer.
+// Rights tries every Redis command that the store uses. The result lacking is an error about the commands that the user
+// may not run, or nil. The result err means that the server did not answer.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)

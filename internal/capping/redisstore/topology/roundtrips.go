@@ -11,7 +11,7 @@ import (
 
 // RoundTrips estimates the round-trip time to a server: the larger of its shortest recent connection time and its
 // shortest recent first reply. A slow server still accepts connections quickly, and a hung server does not reply. The
-// estimate therefore measures only the distance. A RoundTrips value is safe for concurrent use.
+// estimate therefore measures only the distance to the server. A RoundTrips value is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
@@ -28,7 +28,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// least returns the shortest sample, or 0 if there are no samples.
+// least returns the shortest of the stored durations, or 0 if there are none.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {
@@ -39,7 +39,7 @@ func (s *samples) least() time.Duration {
 	return least
 }
 
-// Time returns the estimated round-trip time, or 0 while it is not known.
+// Time returns the estimated round-trip time to the server, or 0 while it is not known.
 func (r *RoundTrips) Time() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,12 +52,12 @@ func (r *RoundTrips) note(s *samples, d time.Duration) {
 	s.add(d)
 }
 
-// tripsOfAttempt is the number of round trips that an attempt gets in addition to its time limit. A new connection
-// needs one round trip to connect, two for TLS and one to log in.
+// tripsOfAttempt is the number of round trips that an attempt at a request gets in addition to its time limit. A new
+// connection needs one round trip to connect, two for TLS and one to log in.
 const tripsOfAttempt = 4
 
-// Patience returns the time limit d, extended by the round trips to the server. The extension is bounded. A server
-// whose round trip takes longer than the limit of an attempt is not supported.
+// Patience returns the time limit d for a request, extended by the round trips to the server. The extension of the time
+// limit is bounded. A server whose round trip takes longer than the limit of an attempt is not supported.
 func (r *RoundTrips) Patience(d, attempt time.Duration) time.Duration {
 	return d + tripsOfAttempt*min(r.Time(), attempt)
 }
@@ -103,7 +103,7 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	return secure, nil
 }
 
-// believe makes a TLS configuration trust the present certificate authorities.
+// believe sets the trusted certificate authorities of a TLS configuration to those that Authorities returns now.
 func (o *Options) believe(settings *tls.Config) (err error) {
 	if o.Authorities != nil {
 		settings.RootCAs, err = o.Authorities()
@@ -111,8 +111,8 @@ func (o *Options) believe(settings *tls.Config) (err error) {
 	return err
 }
 
-// timedConn measures the time from the first request on a connection to its reply. Only one goroutine at a time may use
-// a timedConn.
+// timedConn is a connection that measures the time from the first request to its reply. Only one goroutine at a time
+// may use a timedConn.
 type timedConn struct {
 	net.Conn
 	trips *RoundTrips
@@ -120,7 +120,7 @@ type timedConn struct {
 	done  bool
 }
 
-// Write sends b and starts the clock at the first request.
+// Write sends b and starts the time measurement at the first request.
 func (c *timedConn) Write(b []byte) (int, error) {
 	if !c.done && c.sent.IsZero() {
 		c.sent = time.Now()
@@ -128,7 +128,7 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads into b and stops the clock at the first reply.
+// Read reads into b and stops the time measurement at the first reply.
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.done {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// settings checks the settings of one server, a master or a replica that may become one, and adds the findings to f.
-// settings returns an error if the server did not answer, and then leaves f unchanged.
+// settings checks the settings of one server (a master, or a replica that may become one) and adds the findings to f.
+// If the server did not answer, settings returns an error and leaves f unchanged.
 func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()
@@ -38,8 +38,8 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 	return nil
 }
 
-// checkRole adds a warning if the user may not run ROLE. Without ROLE, the store relies on the counted number of
-// replicas and does not learn which replicas these are.
+// If the store's Redis user may not run ROLE, checkRole adds a warning. Without ROLE, the store relies on the counted
+// number of replicas and does not learn which replicas these are.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {
 		return
@@ -53,8 +53,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the server's clock with the local clock. off is the server's time minus the local time at the
-// beginning of the request; took is the time until the reply.
+// checkClock compares the server's clock with the local clock. The argument off is the server's time minus the local
+// time at the beginning of the request; took is the time until the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {

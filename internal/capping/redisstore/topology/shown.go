@@ -18,8 +18,8 @@ type certificate struct {
 	seen    time.Time
 }
 
-// Shown collects the TLS certificates of servers, by the dialed address. Shown is safe for concurrent use. A nil Shown
-// records nothing.
+// Shown collects the TLS certificates of servers, by the address that was dialed. Shown is safe for concurrent use. A
+// nil Shown records nothing.
 type Shown struct {
 	mu sync.Mutex
 	by map[string]certificate
@@ -75,8 +75,8 @@ func endOf(chain []*x509.Certificate) time.Time {
 	return ends
 }
 
-// Look makes a TLS handshake with the server at addr, like a new connection, and closes the connection. After Look,
-// Shown holds the certificate.
+// Look makes a TLS handshake with the server at addr, like a new connection of the store, and closes the connection.
+// After Look, Shown holds the certificate of the server.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 //go:embed sign.lua
 var signSource string
 
-// Look holds the options of a check of sentinel keys.
+// Look holds the options of a check of the partitions' sentinel keys.
 type Look struct {
 	Make   bool          // create missing sentinel keys
 	Accept map[int]bool  // partitions that continue with incomplete records
@@ -33,14 +33,14 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// stepMark, stepSign and stepCondemn are the steps of sign.lua.
+// stepMark, stepSign and stepCondemn are the steps of sign.lua, the script that checks sentinel keys.
 const (
 	stepMark    = 1
 	stepSign    = 2
 	stepCondemn = 3
 )
 
-// sign is the reply of sign.lua for a partition.
+// sign is the reply of sign.lua, the script that checks the sentinel key and the mark of a partition.
 type sign struct {
 	partition int
 	outcome   string
@@ -49,10 +49,10 @@ type sign struct {
 	kept      map[int]point // points of other partitions, by partition
 }
 
-// good reports whether all records of the partition are present, as far as the check can find out.
+// good reports whether the reply shows no loss of the partition's records.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// bar returns the quarantine that follows from the reply, or nil.
+// bar returns the quarantine that follows from the reply of sign.lua, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -69,8 +69,8 @@ func (s *sign) bar() *Bar {
 	return nil
 }
 
-// LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records into quarantine. all
-// reports whether every sentinel key could be checked.
+// LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records into quarantine. The
+// result all reports whether every sentinel key could be checked.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -81,8 +81,8 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 }
 
 // CountSigns returns the number of partitions that have a sentinel key, and the number of partitions whose server
-// replied. CountSigns extends the TTL of existing keys to the duration life. CountSigns creates no keys and puts no
-// partition into quarantine.
+// replied. CountSigns sets the TTL of existing sentinel keys to the duration life. CountSigns creates no sentinel keys
+// and puts no partition into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -99,13 +99,13 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 }
 
 // Settled reports whether the store would notice a loss of the partition's present records. The store would notice the
-// loss if the partition's settled point is no earlier than the time since.
+// loss if the settled point (a time that the partition has surely reached) is no earlier than the argument since.
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned sets whether the sentinel keys of all partitions have been created. After that, a missing sentinel key
-// means that the key was lost.
+// SetSigned records whether the sentinel keys of all partitions have been created. After all sentinel keys have been
+// created, a missing key means that a server has lost the key.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
 // Signed reports whether the sentinel keys of all partitions have been created.
@@ -132,7 +132,7 @@ func (n *Node) partitions() (held []int) {
 	return held
 }
 
-// askSigns checks the sentinel keys on every node, and returns the replies.
+// askSigns checks the sentinel keys of all partitions, in parallel on every node, and returns the replies.
 func (t *Topology) askSigns(
 	ctx context.Context, look *Look, ask func(*Node, context.Context, []int, *Look) []sign,
 ) []sign {
@@ -154,7 +154,7 @@ func (t *Topology) askSigns(
 }
 
 // lookAtSigns checks the sentinel keys of partitions on the node, and puts partitions with lost records into
-// quarantine. After the check, the node's replies for these partitions count until the node restarts.
+// quarantine. After the check, the store accepts the node's replies for these partitions until the node restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
@@ -175,9 +175,9 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// condemn records a loss in partitions whose server has restarted since their last check, if the server's user
-// "default" lacks rights. The marks alone do not reveal every such loss. The marks show only a loss of records from
-// before such a check and after the last rewrite of the append-only file.
+// If the server's user "default" lacks rights, condemn records a loss in partitions whose server has restarted since
+// their last check. The marks of partitions alone do not reveal every such loss. The marks show only a loss of records
+// from before such a check and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -200,8 +200,8 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns the partitions whose last check was in another run of the server. lookedAtBefore leaves out
-// partitions that an operator lets continue with incomplete records.
+// lookedAtBefore returns the partitions whose sentinel key was last checked in another run of the server.
+// lookedAtBefore leaves out partitions that may continue with incomplete records because an operator accepted the loss.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -225,8 +225,9 @@ func (t *Topology) judge(s *sign) {
 	}
 }
 
-// askSigns runs both steps of sign.lua for the partitions, and records the points of the partitions. seen lists the
-// partitions for which the node replied, and those whose slot is moving to another node.
+// askSigns runs both steps of sign.lua for the partitions, and records the points in time that the partitions have
+// reached. The result seen lists the partitions for which the node replied, and those whose slot is moving to another
+// node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -261,7 +262,8 @@ func leaving(err error) bool {
 	return false
 }
 
-// remember records the point of the partition, and the points of other partitions that its mark stores.
+// remember records the point in time that the partition has reached, and the points of other partitions that its mark
+// stores.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -273,12 +275,13 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is the time limit for replicas to confirm sentinel keys. If replicas need longer, only the check is
-// delayed.
+// confirmSigns is the time limit for replicas to confirm the writes of sentinel keys. If replicas need longer to
+// confirm, only the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions in one pipeline. confirmed reports whether as many replicas
-// as a send needs have confirmed the sentinel keys and marks. missing reports that the node lacks the script.
+// runSigns runs both steps of sign.lua for the partitions in one pipeline. The result confirmed reports whether as many
+// replicas as a send needs have confirmed the sentinel keys and marks. The result missing reports that the node lacks
+// the script sign.lua.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {
@@ -292,8 +295,8 @@ func (n *Node) runSigns(
 	return replies, confirmed && confirmation.Judge() == nil, redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// askToConfirm adds a check to the pipeline that replicas have confirmed its writes. askToConfirm returns false if too
-// few replicas could confirm.
+// askToConfirm adds commands to the pipeline that check whether replicas have confirmed its writes. If too few replicas
+// could confirm, askToConfirm returns false.
 func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
@@ -318,7 +321,8 @@ func (n *Node) addSign(ctx context.Context, pipe redis.Pipeliner, p, step int, l
 
 var signScript = redis.NewScript(signSource)
 
-// signOf parses a reply of sign.lua. signOf returns false for an error or for a reply of another form.
+// signOf parses a reply of sign.lua, the script that checks a sentinel key. If the reply is an error or has another
+// form, signOf returns false.
 func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) < 4 || len(reply)%3 != 1 {
@@ -341,5 +345,5 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 }
 
 // clockSlack returns the tolerated clock difference between the servers of a shard. If the difference is larger, the
-// clock counts as ahead.
+// time in a sentinel key counts as ahead of the clock.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

@@ -15,7 +15,7 @@ import (
 )
 
 // Discover finds out whether the configured addresses are cluster nodes or single servers, checks that they belong
-// together, and reads the routes. Discover returns a warning for each address that does not answer.
+// together, and reads the routes. For each address that does not answer, Discover returns a warning.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -34,8 +34,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn runs the first refresh. learn repeats the refresh while servers reply too late, because a start has more time
-// than one refresh.
+// learn runs the first refresh of the routes. While servers reply too late, learn repeats the refresh, because a start
+// has more time than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {
@@ -45,7 +45,7 @@ func (t *Topology) learn(ctx context.Context) error {
 }
 
 // findKind asks the server at every address whether it is a node of a cluster. At least one server has to reply, and
-// all replies have to agree.
+// all replies have to agree whether the servers form a cluster.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
 	// The distance to the servers is not known yet.
 	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
@@ -77,7 +77,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 	return warnings, nil
 }
 
-// noteSilent keeps the warning about an address until the address answers.
+// noteSilent keeps the warning about an address that does not answer, until the address answers.
 func (t *Topology) noteSilent(addr, warning string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func (t *Topology) noteSilent(addr, warning string) {
 	t.silent[addr] = warning
 }
 
-// findStrangers returns an error for an address that belongs to another cluster, because chance would otherwise decide
-// which cluster the store uses.
+// findStrangers returns an error if an address belongs to another cluster, because chance would otherwise decide which
+// cluster the store uses.
 func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
@@ -124,8 +124,8 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 // Unwrap returns the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Explain adds a hint to a start-up error. Explain has its own time limit, because the time for the start may already
-// be over.
+// Explain adds a hint for the operator to an error of the start. Explain has its own time limit, because the time for
+// the start may already be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -151,8 +151,8 @@ func hint(err error, text string) error {
 	return &HintedError{err, text}
 }
 
-// askRights returns an error about the missing rights on the first server that lacks any. askRights tries all commands,
-// because it does not know whether the server is a cluster node.
+// askRights returns an error about the missing rights of the Redis user, from the first server on which it lacks any.
+// askRights tries all commands, because it does not know whether the server is a cluster node.
 func (t *Topology) askRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -166,7 +166,7 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// diagnose returns a hint why the first configured address does not answer, or "" if diagnose finds no cause.
+// diagnose returns a hint why the first configured address does not answer, or "" if it finds no cause.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {
@@ -175,7 +175,7 @@ func (t *Topology) diagnose(ctx context.Context) string {
 	return hint
 }
 
-// clusterHint returns the hint for a cluster that is down, if a node reports this, or "".
+// If a node reports that the cluster is down, clusterHint returns a hint for the operator; otherwise "".
 func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""

@@ -11,7 +11,8 @@ import (
 )
 
 // checkSuccessors examines the replicas of masters, because a failover makes a replica a master. checkSuccessors
-// returns the findings for each master. checkSuccessors refuses no master because of a replica that does not answer.
+// returns, for each master, the findings about its replicas. If a replica does not answer, checkSuccessors refuses no
+// master because of it.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -38,8 +39,8 @@ func (n *Node) checkSuccessors(ctx context.Context, f *Findings) {
 	}
 }
 
-// checkSuccessor examines one replica over its own connection. Outside a cluster, a replica is not among the nodes that
-// each refresh asks.
+// checkSuccessor examines one replica over its own connection. Outside a cluster, the refresh does not ask replicas, so
+// checkSuccessor opens its own connection.
 func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string) {
 	client := t.config.DirectClient(addr, &RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
@@ -54,8 +55,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// successors returns the addresses of the node's replicas, working or not. successors does not use CLUSTER SLOTS, which
-// leaves out failed replicas, and new replicas that have received no write.
+// successors returns the addresses of the node's replicas, working or not. successors does not use CLUSTER SLOTS,
+// because its reply leaves out failed replicas, and new replicas that have received no write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -99,8 +100,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in the reply to CLUSTER NODES from the node at the address asked. listedAddr returns ""
-// if the text has no address.
+// listedAddr parses an address in the reply to CLUSTER NODES from the node at the address asked. If the text has no
+// address, listedAddr returns "".
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
@@ -195,8 +196,8 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// slaves yields the line of CLUSTER NODES for each replica of the node that replied. Each line is split into fields:
-// id, address, flags, the master's id and more.
+// slaves yields, for each replica of the node that replied, the line of CLUSTER NODES about the replica. Each line of
+// CLUSTER NODES is split into fields: id, address, flags, the master's id and more.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {

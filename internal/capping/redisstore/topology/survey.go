@@ -23,9 +23,9 @@ type view struct {
 	epoch   int64
 }
 
-// better reports whether the view v should replace the view than. A view of a working cluster wins over a view of a
-// failed one. If both clusters work, or both have failed, the newer view wins, because a node that was cut off keeps an
-// old view.
+// better reports whether the store should use the view v of the cluster in place of the view than. A view in which the
+// cluster works wins over a view in which the cluster has failed. If the cluster works in both views or in neither, the
+// newer view wins, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -33,8 +33,8 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// of reports whether the view describes the cluster that has the given members. Nodes join and leave a cluster, but two
-// successive views of one cluster always share a node.
+// of reports whether the view describes the cluster that has the given members (ids of nodes). Nodes join and leave a
+// cluster, but two successive views of one cluster always have a node in common.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -82,7 +82,7 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// confusion returns an error if the node lists several masters with the same address. An address that several masters
+// If the node lists several masters with the same address, confusion returns an error. An address that several masters
 // share does not identify the master that holds a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
@@ -110,7 +110,7 @@ func (t *Topology) refreshCluster(ctx context.Context) error {
 	return nil
 }
 
-// adopt replaces the routes by the routes of the view.
+// adopt replaces the routes (which node holds which partition) by those of the view.
 func (t *Topology) adopt(best *view) {
 	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
@@ -140,8 +140,8 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// survey asks several nodes for their view, and returns the best view of our cluster. survey waits for the replies of
-// more than half of the nodes.
+// survey asks several nodes for their view of the cluster, and returns the best view of our cluster. survey waits until
+// more than half of the asked nodes have replied.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
 	type answer struct {
@@ -176,8 +176,9 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the view describes our cluster. noteView returns an error if the view does not. A node whose
-// view has no members raises no alarm, because the node has left the cluster or has not joined yet.
+// noteView records whether the node's view of the cluster describes our cluster. If the view does not describe our
+// cluster, noteView returns an error. A view without members makes its node no stranger, because the node has left the
+// cluster or has not joined yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -191,7 +192,7 @@ func (t *Topology) noteView(v *view) error {
 	return t.strangers[v.from.addr]
 }
 
-// sample returns up to refreshAsks random nodes.
+// sample returns up to refreshAsks nodes, chosen at random.
 func (t *Topology) sample() []*Node {
 	asked := t.Nodes()
 	for _, addr := range t.config.Addrs {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// CertificateHint returns a hint if the error is about a server's rejected TLS certificate, or "" for any other error.
+// If the error is about a server's rejected TLS certificate, CertificateHint returns a hint for the operator; otherwise
+// "".
 func CertificateHint(err error) string {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -29,7 +30,7 @@ func CertificateHint(err error) string {
 	return ""
 }
 
-// holders returns the host names and IP addresses in the certificate.
+// holders returns the host names and IP addresses for which the certificate is valid.
 func holders(certificate *x509.Certificate) []string {
 	all := slices.Clone(certificate.DNSNames)
 	for _, ip := range certificate.IPAddresses {
@@ -42,8 +43,9 @@ func holders(certificate *x509.Certificate) []string {
 	return all
 }
 
-// clientHint returns the hint for a server that completes a TLS handshake and then does not reply. A server that does
-// not reply rejects clients without a certificate, or rejects the certificate of this client.
+// clientHint returns the hint for the operator if a server completes a TLS handshake and then does not reply. A server
+// that does not reply after the handshake rejects clients without a certificate, or rejects the certificate of this
+// client.
 func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	asked, shown := false, false
 	settings := o.TLS.Clone()

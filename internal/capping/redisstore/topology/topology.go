@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Topology finds out which Redis node holds which partition of the keys. One goroutine refreshes the routes every
-// second, and whenever a caller reports that the routes are out of date.
+// Topology finds out which Redis node holds which partition of the keys. One goroutine refreshes the routes (which node
+// holds which partition) every second, and whenever a caller reports that a route is out of date.
 type Topology struct {
 	config  Config
 	rules   *Rules
@@ -51,7 +51,8 @@ type Topology struct {
 
 	watchful bool // the start-up checks are over, and masters are examined regularly
 
-	// Only the goroutine that refreshes uses these fields. Discover uses them before that goroutine starts.
+	// Only the goroutine that refreshes the routes uses these fields. Discover uses these fields before the goroutine
+	// that refreshes starts.
 	failing    bool             // every node that was asked reports that the cluster is down
 	members    map[string]bool  // ids of the nodes of our cluster
 	strangers  map[string]error // by address: errors about nodes of another cluster
@@ -63,7 +64,7 @@ type Topology struct {
 	loggedAt   time.Time
 }
 
-// New returns a topology without any routes. After New, the caller calls Discover, Check and Run.
+// New returns a topology that knows no routes yet. After New, the caller calls Discover, Check and Run.
 func New(config Config) *Topology {
 	n := len(config.Partitions)
 	t := &Topology{
@@ -84,8 +85,8 @@ func New(config Config) *Topology {
 	return t
 }
 
-// Close closes every connection, which ends all commands in flight, and waits for all goroutines. A running refresh may
-// have found more nodes, and Close closes the connections to these nodes too.
+// Close closes every connection, which ends all commands in flight, and waits for all goroutines. If a running refresh
+// has found more nodes, Close closes the connections to these nodes too.
 func (t *Topology) Close() error {
 	t.stop()
 	t.die()
@@ -106,8 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs work on a goroutine that Close waits for. beside returns false and does nothing if the topology is
-// closed.
+// beside runs the function work on a goroutine for which Close waits. If the topology is closed, beside returns false
+// and does not run the function work.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,8 @@ func (t *Topology) beside(work func()) bool {
 	return true
 }
 
-// DoubtSigns requests an early check of the sentinel keys. The reader of the channel Doubts checks the sentinel keys.
+// DoubtSigns requests that the sentinel keys of the partitions are checked early. The goroutine that reads from the
+// channel Doubts makes the check.
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
@@ -129,15 +131,15 @@ func (t *Topology) DoubtSigns() {
 // Doubts returns a channel that signals when the sentinel keys should be checked at once.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
-// Route returns the node that holds the partition, or nil when no node holds it.
+// Route returns the node that holds the partition's hash slot, or nil when no node holds it.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect records that the node at addr holds the partition's hash slot, as the node said has replied.
+// Redirect records the reply of the node said that the node at addr holds the partition's hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named returns the node for an address in a reply of the node by.
+// Named returns the node at an address that a reply of the node by contains.
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
 // Nodes returns every known node, including replicas and masters without slots.
@@ -151,14 +153,14 @@ func (t *Topology) Nodes() []*Node {
 	return nodes
 }
 
-// Knows reports whether the topology still lists the node.
+// Knows reports whether the topology still lists the node as one of its servers.
 func (t *Topology) Knows(n *Node) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.nodes[n.addr] == n
 }
 
-// node returns the node at addr. If the address is new, node creates the node.
+// node returns the node at addr. If the address is new, node creates a Node for it.
 func (t *Topology) node(addr string) *Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +183,7 @@ func (t *Topology) Masters() []*Node {
 	return masters
 }
 
-// Unserved returns the number of partitions on slots that no node serves.
+// Unserved returns the number of partitions on hash slots that no node serves.
 func (t *Topology) Unserved() (n int) {
 	for p := range t.routes {
 		if t.Route(p) == nil {
