@@ -1,27 +1,30 @@
-// Package segments defines the stored format of generations of segments, and reads generations. Package segments
-// returns the segment, the sets and the time zone of a user. Package publish writes generations, package ingest builds
-// generations from raw ids, package bitmap stores sets of ids, and package objects accesses the directory or bucket.
+// Package segments defines the stored format of generations (published versions of all user segments and sets), and
+// reads them. Package segments also looks up the segment, the sets and the time zone of a user. Package publish writes
+// generations, package ingest builds generations from raw ids, package bitmap stores sets of ids, and package objects
+// accesses the directory or bucket.
 //
 // # Vocabulary
 //
-// A segment is a named set of users, whose numbers are unsigned 32-bit integers; see Ids. A generation is one published
-// version of all segments and sets, and a manifest is the index of a generation. Segments have an order of precedence:
-// a user in the bitmaps of two segments belongs to the earlier segment. The code of a segment is its index in the
-// manifest plus 1; code 0 means no segment. A set is a named set of users that is not a segment. Sets may overlap and
-// have no precedence. The set tz/NAME holds the users in a time zone of the IANA database. A user in several time zone
-// sets belongs to the earliest of these sets in the manifest.
+// A segment is a named group of users; a user is in at most one segment. In a bitmap, an unsigned 32-bit number stands
+// for a user; see Ids. A generation is one published version of all segments and sets, and a manifest is the JSON index
+// of a generation. Segments have an order of precedence: a user in the bitmaps of two segments belongs to the segment
+// that comes first in the manifest. The code of a segment is its index in the manifest plus 1; code 0 means no segment.
+// A set is a named group of users that is not a segment. Sets may overlap and have no precedence. The set "tz/NAME"
+// holds the users in the time zone NAME of the IANA database. A user in several time zone sets belongs to the earliest
+// of these sets in the manifest.
 //
 // # Ids
 //
-// A location has one kind of ids (package ids). The number of a dense id is the id itself. A location with another kind
-// of ids has an object ids.json with the kind and the key of the ids. If ids are not dense, each generation has a
-// dictionary (package dictionary) of the images of all ids. The number of a user is the rank of the image in the
-// dictionary, and is valid in this generation alone. To compare the users of two generations, use Renumbering. A
-// generation may also have a Back, which converts numbers to ids.
+// A location (directory or bucket) has user ids of one kind; see package ids. The number of a dense id (32-bit integer)
+// is the id itself. A location with another kind of ids has an object ids.json with the kind and the hash key of the
+// ids. If ids are not dense, each generation has a dictionary (package dictionary): the sorted images (64-bit numbers)
+// of all ids. The number of a user is the index of the id's image in the dictionary, and is valid in this generation
+// alone. Type Renumbering makes the bitmaps of two generations with different dictionaries comparable. A generation may
+// also have a Back, which converts user numbers to ids.
 //
-// The manifest names the kind of the ids and the checksum of their key. A reader rejects a generation if ids.json is
-// missing, or has another kind or key than the manifest. A Refresher also rejects a generation whose kind or key of ids
-// differs from the generation in use.
+// The manifest names the kind of the user ids and a checksum of their hash key. A reader rejects a generation if
+// ids.json is missing, or has another kind or key than the manifest. A Refresher also rejects a generation if the kind
+// or key of its ids differs from the generation in use.
 //
 // # Layout of a location
 //
@@ -34,65 +37,68 @@
 //	<prefix>/controls.json                  holds and rolled-back content; replaced by compare-and-swap
 //	<prefix>/gc.json                        the lease of a running gc; replaced by compare-and-swap
 //
-// The name of a generation begins with its creation time, so names sort by time, and ends with a hash of every field of
-// the manifest. The pointer current.json repeats the SHA-256 of the manifest. The format version of a manifest is 1
-// without sets, 2 with sets, 3 with acceptances, 4 with the as_of of a set, and 5 with ids that are not dense. An older
-// program rejects a manifest with a format version that it does not support, and keeps the generation that it has.
-// Names of sets appear only in manifests.
+// The name of a generation begins with its creation time, so that names sort by time, and ends with a hash of every
+// field of the manifest. The pointer current.json repeats the SHA-256 of the manifest. The format version of a manifest
+// depends on its content: 1 without sets, 2 with sets, 3 with approved changes, 4 with the field "as_of", and 5 with
+// ids that are not dense. An older program rejects a manifest with a format version that it does not support, and keeps
+// the generation that it has. Names of sets appear only in manifests, not in object keys.
 //
-// The as_of of a set is the time up to which the set's users contain every change by API calls. Snapshot.AsOf returns
-// the as_of of a set.
+// The field "as_of" of a set is the time up to which the published users reflect every change of the set by API calls.
+// Snapshot.AsOf returns this time.
 //
 // # Reading
 //
-// A reader checks every byte. A manifest must consist of exactly the bytes that were published under its name; a later
-// tool that adds a field raises the format version. The size, SHA-256, cardinality, lowest and highest id of each
-// bitmap must agree with the manifest, and the encoding of each bitmap must be valid. Otherwise the reader rejects the
-// whole generation.
+// A reader checks every byte of a generation. A manifest must consist of exactly the bytes that were published under
+// its name; a later tool that adds a field raises the format version. The size, SHA-256, cardinality, lowest and
+// highest id of each bitmap must agree with the manifest, and the encoding of each bitmap must be valid. If one of
+// these checks fails, the reader rejects the whole generation.
 //
-// A Refresher swaps whole generations with one atomic pointer, so a lookup on a Snapshot sees one generation. After any
-// failure, the Refresher keeps the generation in use and retries. Status, metrics and the log report the failure. A
-// cache directory holds a checked copy of a generation, so that a service can start while its source is down; the
-// service then reports the outage. Checking an unchanged generation costs two conditional GETs. The Refresher retries a
-// faulty live generation after one interval, then two, four, up to 15 minutes, and immediately when current.json
-// changes. If the file system hangs, a refresh still ends at its time-out, and Run ends with its context.
+// A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
+// generation. After any failure to load a new generation, the Refresher keeps the generation in use and retries.
+// Status, metrics and the log report the failure. A cache directory holds a checked copy of a generation, so that a
+// service can start while its source is down; the service then reports the outage. To check an unchanged generation
+// costs two conditional GETs. If the live generation is faulty, the Refresher retries after one interval, then two,
+// four, up to 15 minutes, and immediately when current.json changes. If the file system hangs, a refresh still ends at
+// its time-out, and Run ends with its context.
 //
-// RefresherConfig.Require rejects generations by their manifests, for example a generation without a set that the
-// policy needs. At a start, the Refresher prefers a cached generation to a rejected generation, and uses a rejected
-// generation only if there is no other generation; Status then reports the rejection. The Refresher checks a rejected
-// generation again at every interval.
+// The function RefresherConfig.Require can reject a generation by its manifest, for example if a set that the policy
+// needs is missing. When a service starts, its Refresher prefers a cached generation to a rejected one. The Refresher
+// uses a rejected generation only if there is no other generation; Status then reports the rejection. The Refresher
+// checks a rejected generation again at every interval.
 //
-// RefresherConfig.Guarded rejects generations that lost too many users, compared with the generation in use. At a
-// start, the Refresher compares with the cached generation. Without a cache, the Refresher compares with the newest
-// earlier generation of the source that is readable and was not rolled back. If the Refresher rejects the live
-// generation at a start, the Refresher uses the earlier generation.
+// RefresherConfig.Guarded makes the Refresher reject a generation that lost too many users, compared with the
+// generation in use. When a service starts, the Refresher compares the live generation with the cached generation.
+// Without a cache, the Refresher compares with the newest earlier generation of the source that is readable and was not
+// rolled back. If the Refresher then rejects the live generation, it uses the earlier generation.
 //
-// The Refresher loads the next generation on half of the cores, so that calls do not wait. The Refresher recognises
-// sets and maps that are already in memory by SHA-256, and neither reads nor stores them twice. These are each set, the
-// map of the segments if no segment has changed, and the map of the time zones.
+// The Refresher loads the next generation on half of the CPU cores, so that API calls do not wait. The Refresher
+// recognises bitmaps that are already in memory by their SHA-256, and neither reads nor stores them twice. It reuses
+// each unchanged set, the map of the segments if no segment has changed, and the map of the time zones.
 //
 // # Snapshot
 //
-// A Snapshot holds a bitmap.CodeMap of its segments, the bitmaps of its sets, and a CodeMap of the sets of time zones.
-// The CodeMap returns the time zone of a user in one lookup, instead of one lookup for each set.
+// A Snapshot is a generation in memory: a bitmap.CodeMap of the segments, the bitmaps of the sets, and a CodeMap of the
+// time zone sets. With the CodeMap, the time zone of a user takes one lookup, instead of one lookup for each time zone
+// set.
 //
 // # Pinned generations
 //
-// Work that spans many API calls pins its generation. A Refresher keeps an earlier generation for RefresherConfig.Keep
-// after its last pin, and keeps at most MaxPinned generations. Pins belong to one process. The calls of one piece of
-// work may reach several instances, which swap generations at different moments. A Refresher therefore keeps a
-// generation without pins for a short time after the swap. If a request names a newer generation than this instance has
-// used, Pin returns a NotYetError and triggers a check of the source. For a dropped generation, Pin returns a
-// GoneError.
+// Work that spans many API calls pins its generation: each call names the generation, and gets answers from the same
+// one. A Refresher keeps an earlier generation in memory for RefresherConfig.Keep after its last pin, and keeps at most
+// MaxPinned generations. Pins belong to one process. The calls of one piece of work may reach several instances of the
+// service, which load a new generation at different moments. A Refresher therefore keeps a replaced generation without
+// pins for a short time. If a request names a newer generation than this instance has used, Pin returns a NotYetError
+// and makes the Refresher check the source. For a generation that is no longer in memory, Pin returns a GoneError.
 //
 // # Files
 //
-// The files keys, manifest, ids, back, asof, pointer, checked and accepted define the stored documents; load reads a
-// generation; snapshot and zones answer lookups. The file refresher (with spoiled, status, cache and metrics) keeps the
-// live generation; guarded, held, former, replay, renumber and unify compare generations; insert adds ids to a
-// dictionary; pins keeps earlier generations.
+// The files keys.go, manifest.go, ids.go, back.go, asof.go, pointer.go, checked.go and accepted.go define the stored
+// documents. The file load.go reads a generation; snapshot.go and zones.go answer lookups. The file refresher.go (with
+// spoiled.go, status.go, cache.go and metrics.go) keeps the live generation in memory. The files guarded.go, held.go,
+// former.go, replay.go, renumber.go and unify.go compare generations. The file insert.go adds ids to a dictionary, and
+// pins.go keeps earlier generations in memory.
 //
 // # Not here
 //
-// Changes to a segment in place, and encryption, which a bucket provides.
+// Package segments neither changes segments in place nor encrypts them; a bucket can encrypt its objects.
 package segments
