@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// AcceptedFormatVersion is the format version of a manifest with acceptances (approved changes). Older programs reject
-// a manifest with acceptances, and keep the generation of segments that they have.
+// AcceptedFormatVersion is the format version of a manifest that lists approved changes of sets or segments. Older
+// programs reject such a manifest, and keep the generation of segments that they have.
 const AcceptedFormatVersion = 3
 
-// MaxAccepted and the constants below limit the acceptances in a manifest.
+// MaxAccepted and the constants below limit the list of approved changes in a manifest.
 const (
 	// MaxAccepted is the maximum number of acceptances in a manifest; the publisher keeps the newest.
 	MaxAccepted = 64
@@ -23,14 +23,13 @@ const (
 	MaxAcceptedReason = 1024
 )
 
-// Accepted records that the publisher approved one named change of a set or segment. A reader without the bitmap of
-// FromSHA256 follows a chain of acceptances, where the ToSHA256 of each acceptance is the FromSHA256 of a later
-// acceptance.
+// Accepted records that a publisher approved one change of a set or segment, for example the loss of many users. A
+// reader can join several approved changes to a chain: the ToSHA256 of each change is the FromSHA256 of a later change.
 type Accepted struct {
 	// Set or Segment is the name of the set or segment; the other field is empty.
 	Set     string `json:"set,omitempty"`
 	Segment string `json:"segment,omitempty"`
-	// FromSHA256 is the SHA-256 of the bitmap before the change.
+	// FromSHA256 is the SHA-256 of the bitmap of users before the change.
 	FromSHA256 string `json:"from_sha256"`
 	// ToSHA256 is the SHA-256 of the bitmap after the change; empty if the set was removed.
 	ToSHA256 string `json:"to_sha256"`
@@ -86,8 +85,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// WithAccepted returns a copy of m with the given acceptances instead of the acceptances of m. The copy has a new name,
-// because the name of a manifest contains a hash of its acceptances.
+// WithAccepted returns a copy of the manifest with the given list of approved changes in place of its own. The copy has
+// a new generation name, because the name contains a hash of all fields.
 func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	with := *m
 	with.Accepted = slices.Clone(list)
@@ -96,8 +95,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the acceptances of m that a later manifest repeats. These are the newest acceptances, at most
-// MaxAccepted minus room. CarriedAccepted leaves out acceptances that are older than MaxAcceptedAge.
+// CarriedAccepted returns the approved changes of the manifest that a later manifest must repeat. These are the newest
+// changes, at most MaxAccepted minus room. CarriedAccepted leaves out changes that are older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// AsOfFormatVersion is the format version of a manifest that has the field as_of for a set. Older programs reject a
-// manifest with the field as_of, and keep the generation of segments that they have.
+// AsOfFormatVersion is the format version of a manifest that has the field "as_of" for a set. Older programs reject a
+// manifest with the field "as_of", and keep the generation of segments that they have.
 const AsOfFormatVersion = 4
 
 // newestFormatVersion is the highest format version of a manifest that this program reads.
 const newestFormatVersion = IDsFormatVersion
 
-// timed reports whether the set has a field that needs AsOfFormatVersion.
+// timed reports whether the manifest entry of the set has a field that needs AsOfFormatVersion.
 func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }
 
 // checkAsOf returns an error if a time of the set is not in whole milliseconds of UTC, or is later than
@@ -32,12 +32,12 @@ func (s *Set) checkAsOf(created time.Time) error {
 	return nil
 }
 
-// AsOf returns the time up to which a set is complete: the set's users contain every change by API calls up to this
-// time. The result is the zero time if the generation lacks the set or does not know the time. In contrast,
-// Refresher.AsOf returns when a build last confirmed the users of a set.
+// AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. The
+// result is the zero time if the generation lacks the set or does not know the time. In contrast, Refresher.AsOf
+// returns when a build last found the same users in its input.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
-// AsOf works like Snapshot.AsOf, without loading the bitmaps of the generation.
+// AsOf works like Snapshot.AsOf, but needs only the manifest and not the bitmaps of the generation.
 func (m *Manifest) AsOf(set string) time.Time {
 	if is := m.set(set); is != nil {
 		return is.AsOf

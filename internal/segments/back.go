@@ -16,22 +16,22 @@ import (
 	"capper/internal/objects"
 )
 
-// BackFile describes the optional file that converts the numbers of users in bitmaps back to ids. The file holds the
-// rests of UUIDs (the bits that their images lack), or the texts. Ids of the kind uint64 need no file, because a uint64
-// id follows from its image.
+// BackFile describes the optional file with which capper converts the numbers of users in bitmaps back to user ids. For
+// UUIDs, the file holds the 64 bits that the image (64-bit number of an id) lacks; for text ids, it holds the texts.
+// Ids of the kind uint64 need no file, because a uint64 id can be computed from its image.
 type BackFile struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// restsSuffix and textsSuffix are the suffixes of the object keys of BackFiles.
+// restsSuffix and textsSuffix end the object keys of BackFiles: for UUIDs and for text ids.
 const (
 	restsSuffix = ".rests"
 	textsSuffix = ".texts"
 )
 
-// BackKey returns the object key of the BackFile with the given SHA-256, for a kind of ids.
+// BackKey returns the object key of the BackFile with the given SHA-256, for user ids of the given kind.
 func BackKey(kind ids.Kind, sha256 string) string {
 	if kind == ids.Text {
 		return DictionariesPrefix + sha256 + textsSuffix
@@ -50,7 +50,7 @@ func IsBackKey(key string) bool {
 	return false
 }
 
-// check returns an error if the description of the file is invalid for a kind of ids.
+// check returns an error if the manifest's description of the BackFile is invalid for ids of the given kind.
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
 	case kind == ids.Uint64:
@@ -65,7 +65,7 @@ func (f *BackFile) check(kind ids.Kind) error {
 	return nil
 }
 
-// Back converts the numbers of users in bitmaps to ids, with the checked content of a BackFile. A Back may share the
+// Back converts the numbers of users in bitmaps to user ids, with the checked content of a BackFile. A Back may use the
 // memory of a mapped file, which stays mapped while the Back is reachable.
 type Back struct {
 	raw    []byte
@@ -75,7 +75,8 @@ type Back struct {
 	texts  *dictionary.Texts // of text
 }
 
-// NewBack checks the content of a BackFile for a kind of ids, and returns the Back. The caller must not change raw.
+// NewBack checks the content of a BackFile for ids of the given kind, and returns a Back that uses it. The caller must
+// not change raw afterwards.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -102,7 +103,7 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// at returns, for the number of a user, the rest of a UUID or the text id.
+// at returns, for the number of a user, the text id, or the 64 bits of the UUID that its image lacks.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {
 		return 0, b.texts.Text(number)
@@ -110,7 +111,7 @@ func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	return b.rests.Rest(number), nil
 }
 
-// describe returns the manifest's description of the file, or nil for a nil Back.
+// describe returns the description of the BackFile for a manifest, or nil for a nil Back.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
 		return nil
@@ -118,7 +119,7 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
 }
 
-// open checks the bytes of the file against the manifest and returns the Back.
+// open checks the bytes of the BackFile against the manifest and returns a Back that uses them.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
 		return nil, fmt.Errorf("file has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
@@ -140,7 +141,7 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	return b, nil
 }
 
-// back returns the manifest's description of the BackFile, or nil if there is no BackFile.
+// back returns the manifest's description of the BackFile, or nil if the generation has no BackFile.
 func (m *Manifest) back() *BackFile {
 	if m.IDs == nil {
 		return nil
@@ -148,7 +149,7 @@ func (m *Manifest) back() *BackFile {
 	return m.IDs.Dictionary[0].Back
 }
 
-// ReadBack reads and checks the BackFile of a manifest, or returns nil if the manifest has none.
+// ReadBack reads and checks the BackFile that the manifest names, or returns nil if the manifest names none.
 func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -164,8 +165,8 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
-// readBackOver works like ReadBack, but returns the Back of the generation known if the manifest names the same file.
-// known may be nil.
+// readBackOver works like ReadBack, but does not read the BackFile if the generation "known" already has it in memory.
+// The argument known may be nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -173,7 +174,7 @@ func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *
 	return m.ReadBack(ctx, src)
 }
 
-// readBack sets the Back of the generation; see readBackOver.
+// readBack reads the BackFile of the generation, or takes it from the generation "known", and sets the field Back.
 func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Generation) (err error) {
 	if g.Back, err = g.Manifest.readBackOver(ctx, src, known); err != nil {
 		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
@@ -181,8 +182,8 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 	return nil
 }
 
-// names returns the Back of the generation, and reads the BackFile first if necessary. names returns nil if the
-// generation has no BackFile.
+// names returns the Back of the generation, which converts numbers to ids, and reads the BackFile first if necessary.
+// names returns nil if the generation has no BackFile.
 func (g *Generation) names() (*Back, error) {
 	if g.Back == nil && g.lazyBack != nil {
 		return g.lazyBack()
@@ -190,25 +191,24 @@ func (g *Generation) names() (*Back, error) {
 	return g.Back, nil
 }
 
-// ErrNoNames reports that a generation cannot convert the numbers of users to ids, because it was built with
-// --no-names.
+// ErrNoNames reports that a generation cannot convert user numbers to user ids, because it was built with --no-names.
 var ErrNoNames = errors.New("the generation does not contain its ids: it was built with --no-names")
 
-// HasNames reports whether the method Back can convert numbers to ids.
+// HasNames reports whether the method Back of the snapshot can convert user numbers to user ids.
 func (s *Snapshot) HasNames() bool {
 	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
 }
 
 // Back appends the canonical text of the id of the user who has the given number. The number must be in a bitmap of the
-// snapshot. The error is ErrNoNames.
+// snapshot. The only possible error of Back is ErrNoNames.
 func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
 	runtime.KeepAlive(s)
 	return dst, err
 }
 
-// Name appends the canonical text of a user's id. If the snapshot does not contain the id, Name appends image:<16
-// hexadecimal digits>.
+// Name appends the canonical text of a user's id. If the snapshot does not contain the id, Name appends "image:" and
+// the 16 hexadecimal digits of the id's image (64-bit number of the id).
 func (s *Snapshot) Name(dst []byte, user capping.UserID) []byte {
 	dst = (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).Name(dst, user)
 	runtime.KeepAlive(s)
@@ -234,7 +234,7 @@ func (g *Generation) Name(dst []byte, user capping.UserID) []byte {
 	return fmt.Appendf(dst, "image:%016x", uint64(user))
 }
 
-// ID works like Snapshot.Back.
+// ID works like Snapshot.Back: it converts a user number to an id.
 func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	switch {
 	case g.Scheme == nil:
@@ -254,9 +254,9 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	}
 }
 
-// BackPacked appends the packed ids (as bytes) of users with the given numbers, which must come from bitmaps of the
-// snapshot. The kind of the ids must have a packed form. BackPacked is fastest for ascending numbers. The error is
-// ErrNoNames.
+// BackPacked appends the ids of users with the given numbers to dst, in the packed form of ids (bytes). The numbers
+// must come from bitmaps of the snapshot. The kind of the ids must have a packed form. BackPacked is fastest for
+// ascending numbers. The only possible error of BackPacked is ErrNoNames.
 func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	if !s.HasNames() {
 		return dst, ErrNoNames
@@ -280,7 +280,7 @@ func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 }
 
 // TextBytes returns the total length of the text ids of users with the given numbers, which must come from bitmaps of
-// the snapshot. The snapshot must have names.
+// the snapshot. The snapshot's method HasNames must return true.
 func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	defer runtime.KeepAlive(s)
 	texts := s.back.texts.Reader()
@@ -291,7 +291,7 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 }
 
 // BackTexts appends the text ids of users with the given numbers to dst, and appends the end index of each id to ends.
-// The numbers must come from bitmaps of the snapshot. The snapshot must have names.
+// The numbers must come from bitmaps of the snapshot. The method HasNames must return true.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

@@ -14,8 +14,9 @@ import (
 	"capper/internal/objects"
 )
 
-// cache is a checked copy of the last good generation of one source, in a directory with the layout of a location. A
-// reader of the cache checks all content again.
+// cache is a local copy of the last good generation of segments from one source, so that a service can start while the
+// source is down. The cache directory has the same layout as the source. A reader of the cache checks all content
+// again.
 type cache struct {
 	at objects.Location
 }
@@ -25,8 +26,8 @@ type mapper interface {
 	Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error)
 }
 
-// newCache returns the cache of a source below dir, or nil if dir is empty. Each source has its own
-// folder, so a service with a new source never starts with the segments of another location.
+// newCache returns the cache of a source in a folder below dir, or nil if dir is "". Each source has its own folder, so
+// a service with a new source never starts with the segments of another source.
 func newCache(dir, source string) *cache {
 	if dir == "" {
 		return nil
@@ -34,7 +35,7 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// load reads the cached generation, or returns an error if the function require rejects it.
+// load reads the cached generation of segments, or returns an error if the function require rejects its manifest.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no cache directory is configured")
@@ -60,7 +61,7 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 		func() (*Back, error) { return c.back(ctx, m) })
 }
 
-// dictionary maps the dictionary file of a manifest into memory.
+// dictionary maps the cached dictionary file that the manifest names into memory.
 func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error) {
 	layer := &m.IDs.Dictionary[0]
 	var d *Dictionary
@@ -76,8 +77,9 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 	return d, nil
 }
 
-// back maps the BackFile of a manifest into memory, or returns nil if the manifest has none. The check reads all pages
-// of the file. After the check, back releases the pages of the file, because a service converts few numbers to ids.
+// back maps the cached BackFile of the manifest into memory, or returns nil if the manifest names none. To check the
+// file, back reads all its pages. After the check, back releases these pages, because a service converts few user
+// numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -99,8 +101,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// mapped maps a cached file into memory and calls open, which checks every byte. mapped deletes a damaged file, so that
-// save writes the file again.
+// mapped maps a cached file into memory and calls the function open, which checks every byte. mapped deletes a damaged
+// file, so that cache.save writes the file again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)
@@ -123,8 +125,8 @@ func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open fu
 	return unmap, nil
 }
 
-// open returns the bitmap of a segment if the cache has the bitmap. open deletes a damaged copy, so that save writes
-// the bitmap again.
+// open returns the bitmap of a segment or set if the cache has the bitmap. open deletes a damaged copy, so that
+// cache.save writes the bitmap again.
 func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
@@ -136,7 +138,8 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// holds reports whether the cache has files of the right sizes for all segments. For a nil cache, the result is true.
+// holds reports whether the cache has the bitmap files of all entries in the list, judged by their sizes. For a nil
+// cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true
@@ -157,7 +160,8 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	return true
 }
 
-// exists reports whether the cache has ever held a generation. If the cache cannot be read, the result is true.
+// exists reports whether the cache has ever held a generation of segments. If the cache cannot be read, the result is
+// true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
@@ -170,8 +174,8 @@ func (c *cache) exists(ctx context.Context) bool {
 	return false
 }
 
-// save stores g as the cached generation and then deletes files that the cache no longer needs. Like a publish, save
-// writes the bitmaps first and current.json last.
+// save stores the generation g in the cache, and then deletes files that the cache no longer needs. Like a publisher,
+// save writes the bitmaps first and current.json last, so that a crash leaves the old generation intact.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
@@ -198,7 +202,7 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	return c.prune(ctx, keep)
 }
 
-// saveIDs stores ids.json and the dictionary of g, and adds their keys to keep.
+// saveIDs stores ids.json and the dictionary of the generation g in the cache, and adds their keys to the map keep.
 func (c *cache) saveIDs(ctx context.Context, g *Generation, keep map[string]bool) error {
 	if g.Manifest.IDs == nil {
 		return c.at.Delete(ctx, IDsKey)

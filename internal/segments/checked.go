@@ -9,16 +9,16 @@ import (
 	"capper/internal/objects"
 )
 
-// Checked is the content of checked.json and describes the last complete build. A complete build either published a
-// generation or found that the live generation equals its result. checked.json thus shows that a nightly build has run,
-// even without changes.
+// Checked is the content of the object checked.json, which tells when the last complete build ran. A complete build
+// either publishes a generation or finds that the live generation equals its result. The object checked.json thus shows
+// that a nightly build has run, even without changes.
 type Checked struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
 	CheckedAt     time.Time `json:"checked_at"`
 }
 
-// ReadChecked reads the time of the last complete build. The zero value means that no build has
+// ReadChecked reads the time of the last complete build from checked.json. The zero value means that no build has
 // recorded its time.
 func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 	c, _, err := readChecked(ctx, src, "")

@@ -14,8 +14,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// errNoCache, errEmptyCache and errNoEarlier are normal reasons, not faults, why a source or cache has no earlier
-// generation.
+// errNoCache, errEmptyCache and errNoEarlier report that a source or cache has no earlier generation, for a reason that
+// is not a fault.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -24,7 +24,8 @@ var (
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
 
-// former is an earlier generation with which the Refresher compares the next generation.
+// former is an earlier generation of segments with which the Refresher compares the next generation to detect lost
+// users.
 type former struct {
 	manifest *Manifest
 	// read returns the bitmap of one of the generation's segments or sets.
@@ -41,13 +42,13 @@ type former struct {
 	follows string
 }
 
-// stayed is a complete earlier generation, which a start uses instead of a rejected live generation.
+// stayed is a complete earlier generation that a starting service uses because it rejects the live generation.
 type stayed struct {
 	*Generation
 	origin string
 }
 
-// load reads the whole earlier generation, from the cache if the cache holds all of it.
+// load reads all bitmaps of the earlier generation, from the cache if the cache has the whole generation.
 func (f *former) load(ctx context.Context) (*stayed, error) {
 	if f.cache != nil {
 		if g, err := f.cache.load(ctx, nil); err == nil && g.Manifest.Generation == f.manifest.Generation {
@@ -65,7 +66,7 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	return &stayed{g, OriginSource}, err
 }
 
-// inUseBefore returns the generation in use, as the earlier generation of a comparison.
+// inUseBefore returns the generation in use in the form that a comparison with the next generation needs.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
@@ -73,8 +74,8 @@ func inUseBefore(now *Snapshot) *former {
 		back:       func(context.Context) (*Back, error) { return now.back, nil }}
 }
 
-// errOtherIDs is the reason why two generations are not compared: with another key of ids, the same user has another
-// image.
+// errOtherIDs reports that two generations cannot be compared, because their user ids have different kinds or hash
+// keys. With another hash key, the same user has another image (64-bit number of an id).
 var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
 
 // SameIDs reports whether the ids of both generations have the same kind and key, so that a user has the same image in
@@ -86,8 +87,9 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
 }
 
-// dictionaryOf returns a function that returns the dictionary of m. The function returns the dictionary of g if g has
-// this dictionary, and otherwise reads the dictionary from the first source that has it.
+// dictionaryOf returns a function that returns the dictionary of ids that the manifest m names. If the generation g has
+// the same dictionary in memory, the function returns it. Otherwise the function reads the dictionary from the first of
+// the places that has it.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -102,9 +104,10 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 	}
 }
 
-// formers yields the earlier generations with which a start may compare the live generation, in order of preference.
-// The cached generation comes first. Then follow the generations of the source that a running service would have used.
-// Generations that lack a guarded set come last. An error of the iterator reports why there is no earlier generation.
+// formers yields the earlier generations with which a starting service may compare the live generation, in order of
+// preference. The cached generation comes first. Then follow the generations of the source that a running service would
+// have used. Generations that lack a guarded set (a set with a limit on lost users) come last. An error that the
+// iterator yields tells why an earlier generation is missing.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -132,10 +135,10 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison of the generation next with the earlier generation can show losses of the
-// guarded sets. The cached generation can always show losses, because a service used this generation. A generation of
-// the source cannot show losses if a guarded set is missing or empty in it. A generation that lacks a guarded set was
-// never used with this guard, or is itself the result of a loss.
+// measures reports whether a comparison of the next generation with this earlier one can show that guarded sets lost
+// users. The cached generation can always show losses, because a service used this generation. A generation of the
+// source cannot show losses if a guarded set is missing or empty in it. Either no service with this guard has used such
+// a generation, or the generation is itself the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -151,8 +154,8 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	return true
 }
 
-// cachedFormer returns the cached generation for a comparison. The read function of the result reads bitmaps that the
-// cache lacks from the source.
+// cachedFormer returns the cached generation for a comparison with the next generation. The field read of the result
+// reads bitmaps that the cache lacks from the source.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -173,8 +176,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
-// earlierFormers returns earlier generations of the source, newest first, without rolled-back generations. The errors
-// report why there is no generation, or which generations cannot be read.
+// earlierFormers returns earlier generations of the source for a comparison, newest first, without rolled-back
+// generations. The errors tell why there is no earlier generation, or which generations cannot be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -215,10 +218,10 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// Reconsider compares the generation in use with the newest earlier generation of the source. Reconsider switches to
-// the earlier generation if the generation in use overrules too many users whom API calls added
-// (RefresherConfig.Overruled). Callers call Reconsider after Load and before Run, because the users whom API calls
-// added are unknown until a store is open. If no earlier generation can be read, nothing changes.
+// Reconsider compares the generation in use with the newest earlier generation of the source. If the generation in use
+// lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider switches to the earlier
+// generation. Callers call Reconsider after Load and before Run, because the users whom API calls added are unknown
+// until a store is open. If no earlier generation can be read, Reconsider keeps the generation in use.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -265,8 +268,8 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that returns a bitmap: the bitmap of g if g has the bitmap in memory, and otherwise the
-// bitmap from the first source that has it.
+// orRead returns a function that gets a bitmap: from memory if the generation g has the bitmap, and otherwise from the
+// first of the places that has it.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {
@@ -278,7 +281,8 @@ func (g *Generation) orRead(places ...objects.Source) readFunc {
 	})
 }
 
-// bitmapWith returns the bitmap with the given SHA-256, or nil if the generation does not have the bitmap in memory.
+// bitmapWith returns the generation's bitmap with the given SHA-256, or nil if the generation does not have it in
+// memory.
 func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	for i, b := range g.Sets {
 		if b != nil && g.Manifest.Sets[i].SHA256 == sha256 {

@@ -19,14 +19,15 @@ import (
 // in use.
 const DefaultMayLose = 0.1
 
-// zoneMayLose and zonesMayLose are limits in per cent for users who have a time zone in one generation and none in the
-// next generation.
+// zoneMayLose and zonesMayLose limit, in per cent, how many users may have a time zone in one generation and none in
+// the next.
 const (
 	zoneMayLose  = 50 // users of one zone; not lower, because one of two users in a zone is already half
 	zonesMayLose = 5  // users of all zones
 )
 
-// Guarded configures how many users a set may lose before a generation is rejected. The zero value guards no set.
+// Guarded configures how many users a set may lose from one generation to the next before a service rejects the next
+// generation. The zero value guards no set.
 type Guarded struct {
 	// MayLose is, for each guarded set, the percentage of its users who may leave from the generation
 	// in use to the next. At 100 every loss is allowed and nothing is compared.
@@ -42,13 +43,13 @@ func (g *Guarded) equal(other *Guarded) bool {
 	return g.Zones == other.Zones && maps.Equal(g.MayLose, other.MayLose)
 }
 
-// Allowed returns how many of the given number of users may leave under a limit in per cent.
+// Allowed returns how many of the given number of users may leave a set if the limit is the given percentage.
 func Allowed(users uint64, percent float64) uint64 {
 	const rounding = 1e-6 // in users, so that 0.1 % of 1,000 is 1 despite binary fractions
 	return min(users, uint64(float64(users)*percent/100+rounding))
 }
 
-// Loss describes the users who left one guarded set between two generations.
+// Loss describes how many users one guarded set lost between two generations.
 type Loss struct {
 	Set    string
 	Before uint64
@@ -56,11 +57,11 @@ type Loss struct {
 	// no other such set count.
 	Left    uint64
 	Allowed uint64 // maximum number of users who may leave
-	// Accepted is how many of the users who left are covered by the manifest's acceptances.
+	// Accepted is how many of the users who left the set are covered by approved changes in the manifest.
 	Accepted uint64
-	// Vanished is set if the next generation lacks the set and no acceptance covers this.
+	// Vanished is true if the next generation lacks the set and no approved change in the manifest covers this.
 	Vanished bool
-	// Empty is set if no user is left in the set.
+	// Empty is true if the set has no user in the next generation.
 	Empty bool
 	// Overruled is the number of users whom calls added to the set and whom the next generation would remove, because
 	// its set is newer than the calls but lacks them.
@@ -68,8 +69,8 @@ type Loss struct {
 	AsOf      time.Time // of the set in the next generation
 }
 
-// mayOverrule is how many users whom API calls added to a set a build may always remove, because some users subscribe
-// again elsewhere.
+// mayOverrule is how many users whom API calls added to a set a new generation may always lack. A build may be right to
+// remove some of them, for example users who subscribed again elsewhere.
 const mayOverrule = 1000
 
 // Zone reports whether the set is the set of a time zone.
@@ -77,7 +78,8 @@ func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// loses reports whether too many users of the earlier generation left the set.
+// loses reports whether the set lost more users, compared with the earlier generation, than the limit and approved
+// changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
 // overrules reports whether the build would remove too many users whom API calls added to the set.
@@ -104,7 +106,7 @@ func (l *Loss) String() string {
 		l.Left, l.Before, PercentText(100*float64(l.Left)/float64(l.Before)), l.Set, l.Allowed+l.Accepted)
 }
 
-// LossError reports that a generation is rejected because its sets lost users.
+// LossError reports that a service rejects a generation because its sets lost too many users.
 type LossError struct {
 	Before string // the generation with which it was compared
 	Losses []Loss // only losses beyond the allowed and accepted numbers
@@ -138,19 +140,19 @@ func (e *LossError) onlyOverrules() bool {
 	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }
 
-// comparison compares a generation with the preceding generation.
+// comparison compares a generation with an earlier one, to detect sets that lost too many users.
 type comparison struct {
 	guarded Guarded
 	was     *former
 	next    *Generation
-	// object reads a bitmap by its SHA-256. It serves generations between the two compared ones.
+	// object reads a bitmap by its SHA-256, for bitmaps of generations between the two compared ones.
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
-	// overruled is RefresherConfig.Overruled; nil: no calls change sets.
+	// overruled is RefresherConfig.Overruled; nil: no API calls change sets.
 	overruled func(set string, before, next time.Time) []capping.UserID
 
 	numbers *Renumbering // from the numbers of was to those of next; nil: not made yet
-	// renumbered means that read returns bitmaps of the numbers of next.
+	// renumbered says that the function read returns bitmaps with the user numbers of the generation next.
 	renumbered bool
 
 	losses   []Loss
@@ -159,7 +161,7 @@ type comparison struct {
 	uncertain bool
 }
 
-// against returns the name of the earlier generation, or "" if there is none.
+// against returns the name of the earlier generation of the comparison, or "" if there is none.
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -167,7 +169,7 @@ func (c *comparison) against() string {
 	return c.was.manifest.Generation
 }
 
-// run compares the two generations. The error is a *LossError, or the error of ctx.
+// run compares the two generations. The error is a *LossError if sets lost too many users, or the error of ctx.
 func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
@@ -193,8 +195,8 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// countOverruled counts the users whom API calls added and whom the next generation would remove. countOverruled
-// returns false if there are no such users.
+// countOverruled counts the users whom API calls added to the set and whom the next generation would remove.
+// countOverruled returns false if there are no such users.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -205,7 +207,7 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	return loss.Overruled > 0
 }
 
-// lacking returns how many of the users are not members of the set.
+// lacking returns how many of the users are not members of the set in this generation.
 func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64) {
 	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
 	g.Dictionary.users(users, numbers)
@@ -216,13 +218,14 @@ func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64
 	return lacking
 }
 
-// lossOf counts the users who left a set; ok is false if the earlier generation lacks the set.
+// lossOf counts the users who left the set between the two generations; ok is false if the earlier generation lacks the
+// set.
 func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok bool) {
 	was, is := c.was.manifest.set(name), c.next.Manifest.set(name)
 	if was == nil {
 		return loss, false
 	}
-	if is == nil { // calls may go on to make the set, but the users of the builds are lost
+	if is == nil { // API calls may still add users, but the users of earlier builds are lost
 		return Loss{Set: name, Before: was.Cardinality, Left: was.Cardinality, Empty: true,
 			Vanished: was.Cardinality > 0 && !c.next.Manifest.acceptsEnd(was, c.was.manifest),
 			Accepted: was.Cardinality}, true
@@ -247,7 +250,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
-// readBefore reads a bitmap of the earlier generation, and converts its numbers to the numbers of the next generation.
+// readBefore reads a bitmap of the earlier generation, and converts its user numbers to those of the next generation.
 func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 	b, err := c.was.read(ctx, s)
 	if err != nil || c.renumbered || c.was.manifest.SameNumbers(c.next.Manifest) {
@@ -265,10 +268,11 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// accounted returns how many users left a set according to the chain of acceptances that starts at the set's users in
-// the earlier generation. If ids are not dense and the chain does not end at the set's users in the next generation,
-// all acceptances since the earlier generation count. Every new id changes the numbers, and with them the result of
-// Users, so that a chain may break although no user left.
+// accounted returns how many users, by the approved changes in the manifest, left the set since the earlier generation.
+// Only changes in a chain that starts at the set's users in the earlier generation count. If ids are not dense and the
+// chain does not end at the set's users in the next generation, all approved changes since the earlier generation
+// count. Every new id changes the user numbers, and with them the result of Manifest.Users, so that a chain may break
+// although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -278,9 +282,9 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 	return removed
 }
 
-// accepted returns how many of the users who left a set are covered by acceptances. The accepted changes must form a
-// chain from the old bitmap to the new bitmap. All other changes in the chain must be within the set's limit. accepted
-// reads further bitmaps only if the result depends on these bitmaps.
+// accepted returns how many of the users who left a set are covered by approved changes in the manifest. The approved
+// changes must form a chain from the set's old bitmap to the new bitmap. All other changes in the chain must be within
+// the set's limit. accepted reads bitmaps of other generations only if the result depends on them.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // a bitmap between the two cannot be found by its users
@@ -323,9 +327,9 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 	return removed + left
 }
 
-// bridge follows the change from the current bitmap of a chain to the bitmap from which an acceptance starts, and
-// counts the users who left. ok is false if this change exceeds the set's limit. Acceptances that are older than the
-// earlier generation do not count.
+// bridge counts the users who left the set between the end of the chain so far and the start of the next approved
+// change. ok is false if this change exceeds the set's limit. Approved changes that are older than the earlier
+// generation do not count.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -344,8 +348,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap of a generation between the two compared generations. between returns nil if the bitmap does
-// not exist or cannot be read.
+// between reads a bitmap of a generation that was published between the two compared generations. between returns nil
+// if the bitmap does not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -355,15 +359,17 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts the users who left a set and reports whether the set's limit allows this number.
+// within counts the users who are in the bitmap before but not in the bitmap after, and reports whether the set's limit
+// allows this number.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted returns how many users left a set according to the chain of acceptances that starts at the given users.
-// accounted also returns the users at the end of the chain; see Manifest.Users. Acceptances after the time since also
-// count if they are not in the chain; if since is zero, only the acceptances in the chain count.
+// accounted returns how many users left a set by the chain of approved changes that starts at the given users. The
+// arguments and results for users are results of Manifest.Users; accounted also returns the users at the end of the
+// chain. Approved changes after the time "since" also count if they are not in the chain; if since is zero, only
+// changes in the chain count.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -375,8 +381,9 @@ func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64
 	return removed, end
 }
 
-// JudgeZones returns the reason why a service that needs the users' time zones rejects the next generation, or nil. The
-// bitmaps of both generations must contain the numbers of one dictionary; see Generation.RenumberedBy.
+// JudgeZones returns an error if too many users lose their time zone, so that a service that needs time zones rejects
+// the next generation. The bitmaps of both generations must contain the user numbers of one dictionary; see
+// Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
@@ -388,7 +395,7 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// zones compares the sets of time zones and adds their losses to refused.
+// zones compares the time zone sets of the two generations and adds their losses to the error refused.
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool {
@@ -418,7 +425,7 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	}
 }
 
-// zoneless counts, for each time zone of the earlier generation, the users who have no time zone in the next
+// zoneless counts, for each time zone of the earlier generation, its users who have no time zone in the next
 // generation.
 func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	before, after := make([]*bitmap.Bitmap, len(was)), make([]*bitmap.Bitmap, len(is))
@@ -435,8 +442,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	return bitmap.Outside(before, after, c.cores)
 }
 
-// acceptsEnd reports whether an acceptance covers the removal of a set of an earlier generation. The acceptance must
-// start at the set's users in that generation, or be later than that generation.
+// acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
+// had. The change must start at the set's users in that generation, or be later than that generation.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&
@@ -444,7 +451,7 @@ func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	})
 }
 
-// set returns a set of the manifest by name, or nil.
+// set returns the set of the manifest with the given name, or nil.
 func (m *Manifest) set(name string) *Set {
 	for i := range m.Sets {
 		if m.Sets[i].Name == name {

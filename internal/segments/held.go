@@ -13,9 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// holding stores the live generation of the source, and the reason why the service does not use this generation. A
+// holding stores the manifest of the source's live generation, and why the service does not use this generation. A
 // generation may have hundreds of megabytes, so the Refresher repeats a comparison only if one of the two generations
-// or the guard changes.
+// or the limits change.
 type holding struct {
 	live    *Manifest // manifest at the last read
 	checked Checked   // state at the last read
@@ -27,11 +27,11 @@ type holding struct {
 	former  *stayed // generation that a start prefers to the live one, until a generation is in use
 }
 
-// sees records the manifest of the live generation of the source.
+// sees records the manifest of the source's live generation, as last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns the result of an earlier comparison of the same two generations with the same guard, or nil if there
-// was no such comparison.
+// again returns the result of an earlier comparison of the same two generations with the same limits. The result is nil
+// if there was no such comparison.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -47,8 +47,8 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// compare compares a generation with the generation in use, or at a start with an earlier generation. The error is a
-// *RefusedError or the error of ctx.
+// compare compares the next generation with the generation in use or, when the service starts, with an earlier
+// generation. The error is a *RefusedError if sets lost too many users, or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
 		overruled: r.cfg.Overruled}
@@ -72,10 +72,10 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 	return c, err
 }
 
-// compareAtStart compares the live generation with the first earlier generation that can be read. A rejection counts
-// only if the earlier generation can be read completely, because the service then uses the earlier generation. If the
-// earlier generation cannot be read completely, the next earlier generation decides. If no earlier generation can be
-// read completely, the first rejection counts.
+// compareAtStart compares the live generation, when the service starts, with the first earlier generation that can be
+// read. The service rejects the live generation only if the earlier generation can be read completely, because the
+// service then uses the earlier one. If the earlier generation cannot be read completely, the comparison with the next
+// earlier generation decides. If no earlier generation can be read completely, the first rejection counts.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -114,8 +114,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// unmeasured returns the reasons why there was no earlier generation for a comparison. After a first publish, an empty
-// cache and a source without earlier generations are normal.
+// unmeasured returns the reasons why a starting service found no earlier generation for a comparison. After a first
+// publish, an empty cache and a source without earlier generations are normal.
 func unmeasured(none []error) (texts []string) {
 	usual := true
 	for _, err := range none {
@@ -129,8 +129,7 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// stay starts to use the earlier generation, after a start compared the live generation with it and rejected the live
-// generation.
+// stay makes a starting service use the earlier generation, because the service has rejected the live generation.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -149,9 +148,10 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	return true
 }
 
-// Judge compares a generation of the source with an earlier generation, like a service that starts with the given cache
-// directory. The error is a *RefusedError, or reports a failed read. against is the name of the earlier generation.
-// unjudged lists the missing comparisons with their reasons.
+// Judge reports whether a service that starts with the given cache directory would reject a generation of the source.
+// The error is a *RefusedError if the service would reject the generation, or reports a failed read. The result against
+// is the name of the earlier generation in the comparison. The result unjudged lists the missing comparisons with their
+// reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -168,7 +168,7 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 	return c.against(), c.unjudged, err
 }
 
-// readGuarded reads only the guarded sets of a generation.
+// readGuarded reads only those bitmaps of a generation that belong to guarded sets.
 func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFunc) (*Generation, error) {
 	g := &Generation{Manifest: m, Sets: make([]*bitmap.Bitmap, len(m.Sets))}
 	for i := range m.Sets {
@@ -185,7 +185,7 @@ func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFu
 	return g, nil
 }
 
-// object reads a bitmap of the source by its SHA-256.
+// object reads the bitmap with the given SHA-256 from the source.
 func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, error) {
 	raw, err := r.cfg.Source.Read(ctx, BitmapKey(sha256), bitmap.MaxBytes)
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, 
 	return bitmap.Read(raw)
 }
 
-// Refusal describes the live generation of the source while the service rejects it.
+// Refusal describes why and since when the service rejects the live generation of the source.
 type Refusal struct {
 	Generation string
 	Since      time.Time
@@ -220,13 +220,14 @@ func Reasons() []string {
 	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf, ReasonIDs}
 }
 
-// AsOfError is the error that RefresherConfig.Require returns for a generation that lacks changes by API calls.
+// AsOfError is the error that RefresherConfig.Require returns for a generation whose sets lack changes that API calls
+// made.
 type AsOfError struct{ Err error }
 
 // Error returns the text of the reason.
 func (e *AsOfError) Error() string { return e.Err.Error() }
 
-// Reasons returns the reasons why the generation is rejected.
+// Reasons returns the reasons, such as ReasonUsers, why the service rejects the live generation.
 func (f *Refusal) Reasons() (list []string) {
 	var lost *LossError
 	asOf, otherIDs := (*AsOfError)(nil), (*IDsError)(nil)
@@ -252,7 +253,7 @@ func (f *Refusal) Reasons() (list []string) {
 	return slices.DeleteFunc(Reasons(), func(reason string) bool { return !found[reason] })
 }
 
-// noteRefusal records whether the source's live generation is rejected. The caller holds r.mu.
+// noteRefusal records whether the service rejects the live generation of the source. The caller holds r.mu.
 func (r *Refresher) noteRefusal(err error, now time.Time) {
 	var refused *RefusedError
 	switch {
@@ -266,13 +267,13 @@ func (r *Refresher) noteRefusal(err error, now time.Time) {
 	}
 }
 
-// Left counts the users who left a guarded set.
+// Left counts the users who left a guarded set when new generations came into use.
 type Left struct {
 	Last  uint64 // counted when the generation in use replaced the previous one
 	Total uint64 // since the start of the service, over all generations in use
 }
 
-// Guard describes the state of a guarded set in the generation in use.
+// Guard describes a guarded set (a set with a limit on lost users) in the generation in use.
 type Guard struct {
 	Set       string
 	Users     uint64
@@ -282,8 +283,8 @@ type Guard struct {
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
-// Guards returns the state of each guarded set of the generation in use, except sets of time zones. Guards lists the
-// sets in the order of the generation. Guards may be called at any time from any goroutine.
+// Guards describes each guarded set of the generation in use, except time zone sets. Guards lists the sets in the order
+// of the manifest. Guards may be called at any time from any goroutine.
 func (r *Refresher) Guards() (list []Guard) {
 	now := r.Current()
 	if now == nil {
@@ -302,7 +303,7 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses adds the users who leave guarded sets when the next generation comes into use.
+// countLosses adds the users who left guarded sets with this change of generation to the counts that Guards returns.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -327,8 +328,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// confirmed holds, for each set of the generation in use, the time of the newest generation or build that contains the
-// same users of the set.
+// confirmed holds, for each set of the generation in use, the time of the newest generation or build in which the set
+// has the same users.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -336,11 +337,11 @@ type confirmation struct {
 	at    time.Time
 }
 
-// AsOf returns the time at which the users of a set in the generation in use were last known to be right. A build that
-// read exactly these users from an input sets this time, even if the generation of the build is rejected. If the as_of
-// of the set is later, AsOf returns the as_of. A rollback does not change the time. A build that only adds users to
-// sets changes the times of these sets only. AsOf returns the zero time if the generation in use lacks the set. AsOf
-// may be called at any time from any goroutine.
+// AsOf returns the time at which the users of a set in the generation in use were last known to be right. Each build
+// that reads exactly these users from its input sets this time, even if the service rejects the generation of the
+// build. If the field "as_of" of the set has a later time, AsOf returns that time. A rollback does not change the time.
+// A build that only adds users to sets changes the times of these sets only. AsOf returns the zero time if the
+// generation in use lacks the set. AsOf may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -348,8 +349,8 @@ func (r *Refresher) AsOf(set string) time.Time {
 	return time.Time{}
 }
 
-// confirm updates the times that AsOf returns. confirm replaces a time in the future by the current time, so that a
-// builder's fast clock cannot make a set look fresh.
+// confirm updates the times that Refresher.AsOf returns. confirm replaces a time in the future by the current time, so
+// that a builder's fast clock cannot make a set look fresh.
 func (r *Refresher) confirm() {
 	now := r.Current()
 	if now == nil {
@@ -382,7 +383,8 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// sets returns an identifier of the users of each set of the live generation, or nil if the live generation is in use.
+// sets returns, for each set of the source's live generation, an identifier of its users (see Manifest.Users). If the
+// live generation is in use, the result is nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -394,8 +396,8 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 	return sums
 }
 
-// confirmedBy returns the time of the newest build that confirms all users of a generation. A generation that is newer
-// than the last complete build also contains sets that no build confirmed.
+// confirmedBy returns the time of the newest build whose input had the same users as all sets of the generation. A
+// generation that is newer than the last complete build also contains sets that no build has read from an input.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -407,7 +409,7 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 }
 
 // incomplete reports whether the generation comes from a rollback, or from a build that published only users who joined
-// sets. A rollback, and a build that published only users who joined sets, do not write checked.json.
+// sets. Neither a rollback nor such a build writes checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)
@@ -420,7 +422,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// readCachedChecked reads the time of the last complete build that the cache stored before the start.
+// readCachedChecked reads the time of the last complete build from the cache, where an earlier run of the service
+// stored it.
 func (r *Refresher) readCachedChecked(ctx context.Context) {
 	c, err := ReadChecked(ctx, r.cache.at)
 	if err != nil || c.CheckedAt.IsZero() {
@@ -448,7 +451,7 @@ func (r *Refresher) LostZones() []string {
 	return slices.Clone(r.lost)
 }
 
-// noteZones records the sets of time zones that the next generation lacks.
+// noteZones records the time zone sets that the next generation lacks, for LostZones.
 func (r *Refresher) noteZones(before, next *Manifest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,19 +15,19 @@ import (
 	"capper/internal/parallel"
 )
 
-// IDsFormatVersion is the format version of a manifest whose user ids are not dense. Older programs reject a manifest
-// whose ids are not dense, and keep the generation of segments that they have.
+// IDsFormatVersion is the format version of a manifest whose user ids are not dense (32-bit integers). Older programs
+// reject such a manifest, and keep the generation of segments that they have.
 const IDsFormatVersion = 5
 
-// IDsKey is the key of the object with the kind and the key of a location's ids. A location with dense ids has no
-// ids.json.
+// IDsKey is the object key of ids.json, which holds the kind and the hash key of a location's user ids. A location with
+// dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
-// IDs describes the user ids of a generation whose kind is not dense. In the bitmaps, the number of a user is the rank
-// of the id's image in the dictionary.
+// IDs describes the user ids of a generation if they are not dense (32-bit integers). In the bitmaps, a number stands
+// for a user: the index of the id's image (64-bit number of the id) in the sorted dictionary.
 type IDs struct {
 	Kind string `json:"kind"`
-	// Check is ids.Scheme.Check of the kind and the key in ids.json.
+	// Check is the checksum ids.Scheme.Check of the kind and the hash key in ids.json.
 	Check string `json:"check"`
 	// Count is the number of ids in all layers.
 	Count uint32 `json:"count"`
@@ -35,23 +35,24 @@ type IDs struct {
 	Dictionary []Layer `json:"dictionary"`
 }
 
-// Layer describes one layer of a dictionary.
+// Layer describes one layer (file) of a dictionary of ids.
 type Layer struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 	Count     uint32 `json:"count"`
-	// Back describes the file that converts numbers to ids; absent if there is none.
+	// Back describes the file that converts user numbers to ids; absent if there is none.
 	Back *BackFile `json:"back,omitempty"`
 }
 
-// MaxDictionaryBytes is larger than a dictionary with the largest possible number of ids.
+// MaxDictionaryBytes limits the size of a dictionary file, and is larger than a dictionary with the largest possible
+// number of ids.
 const MaxDictionaryBytes = 40 << 30
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// numbering identifies the numbers of the generation's users. In two generations with the same numbering, a user has
-// the same number. The numbering of dense ids is empty.
+// numbering identifies the mapping from users to their numbers in the bitmaps. In two generations with the same
+// numbering, a user has the same number. The numbering of dense ids is "".
 func (m *Manifest) numbering() string {
 	if m.IDs == nil {
 		return ""
@@ -59,7 +60,8 @@ func (m *Manifest) numbering() string {
 	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
 }
 
-// Objects returns the keys and sizes of all objects of the manifest except its bitmaps.
+// Objects returns the keys and sizes of the objects that the manifest names, except the bitmaps: the dictionary and the
+// BackFile.
 func (m *Manifest) Objects() (list []objects.Object) {
 	if m.IDs == nil {
 		return nil
@@ -73,12 +75,12 @@ func (m *Manifest) Objects() (list []objects.Object) {
 	return list
 }
 
-// SameNumbers reports whether a user has the same number in both generations.
+// SameNumbers reports whether each user has the same number in the bitmaps of both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users identifies the users of one of the manifest's entries by 64 hex digits. Entries with equal results have equal
-// users. For dense ids, the result is the SHA-256 of the bitmap; for other ids, the result also depends on the numbers
-// of the generation.
+// Users returns 64 hex digits that identify the users of a segment or set of the manifest. Two segments or sets with
+// equal results have equal users. For dense ids, the result is the SHA-256 of the bitmap; for other ids, the result
+// also depends on the dictionary of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -86,12 +88,13 @@ func (m *Manifest) Users(s *Segment) string {
 	return Sum([]byte(m.numbering() + " " + s.SHA256))
 }
 
-// WithIDs returns a copy of m for users whose numbers come from a dictionary. The copy has a new generation name.
+// WithIDs returns a copy of the manifest for bitmaps whose user numbers come from the given dictionary. The copy has a
+// new generation name.
 func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Manifest, error) {
 	return m.Numbered(DescribeIDs(scheme, d, back))
 }
 
-// Numbered works like WithIDs, but takes a manifest entry that describes the dictionary.
+// Numbered works like WithIDs, but takes a description of the dictionary in place of the dictionary.
 func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
 	with.IDs = is
@@ -100,7 +103,8 @@ func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// DescribeIDs returns the manifest entry for ids of a scheme, with their dictionary and their Back, which may be nil.
+// DescribeIDs returns the description of a scheme's ids for the manifest field IDs, with their dictionary and Back. The
+// argument back may be nil.
 func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
 	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
 		Back: back.describe(scheme.Kind())}
@@ -155,8 +159,8 @@ func (d *IDs) check() error {
 	return nil
 }
 
-// Dictionary is a checked dictionary of one generation. A Dictionary may share the memory of a mapped file, which stays
-// mapped while the Dictionary is reachable.
+// Dictionary is the checked dictionary of one generation, which maps ids to user numbers. A Dictionary may use the
+// memory of a mapped file, which stays mapped while the Dictionary is reachable.
 type Dictionary struct {
 	*dictionary.Dictionary
 	raw    []byte
@@ -164,7 +168,8 @@ type Dictionary struct {
 	mapped bool
 }
 
-// NewDictionary checks all bytes of a dictionary file and returns the dictionary. The caller must not change raw.
+// NewDictionary checks all bytes of a dictionary file and returns a Dictionary that uses them. The caller must not
+// change raw afterwards.
 func NewDictionary(raw []byte) (*Dictionary, error) { return openDictionary(raw, Sum(raw)) }
 
 func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
@@ -202,7 +207,7 @@ func (l *Layer) open(raw []byte) (*Dictionary, error) {
 	return d, nil
 }
 
-// readDictionary reads and checks the dictionary of a manifest.
+// readDictionary reads and checks the dictionary file that the manifest names.
 func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dictionary, error) {
 	layer := &m.IDs.Dictionary[0]
 	raw, err := src.Read(ctx, layer.Key, layer.SizeBytes)
@@ -216,8 +221,8 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 	return d, nil
 }
 
-// ReadIDs reads and checks ids.json, the dictionary and the BackFile of a manifest whose ids are not dense. The
-// generation in the result has no bitmaps.
+// ReadIDs reads and checks ids.json, and the dictionary and BackFile that the manifest names; the ids must not be
+// dense. The generation in the result has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
 	err := g.readNumbers(ctx, src, nil)
@@ -227,8 +232,8 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 	return g, err
 }
 
-// readNumbers reads and checks ids.json and the dictionary of a generation. If known is the same dictionary,
-// readNumbers uses known.
+// readNumbers reads and checks ids.json and the dictionary of a generation. If the argument known is the same
+// dictionary, readNumbers uses it and does not read the file.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
@@ -244,7 +249,8 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 	return nil
 }
 
-// readFiles reads the dictionary and the BackFile of a generation; atOnce is the maximum number of concurrent reads.
+// readFiles reads the dictionary and the BackFile of a generation. The argument atOnce is the maximum number of
+// concurrent reads.
 func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
 	var errs [2]error
 	parallel.AtMost(atOnce, 2, func(i int) {
@@ -260,7 +266,8 @@ func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error
 	return nil
 }
 
-// IDsError reports that two components, such as a location and a service, have ids of different kinds or keys.
+// IDsError reports that two components, such as a location of segments and a service, have user ids of different kinds
+// or hash keys.
 type IDsError struct{ text string }
 
 func (e *IDsError) Error() string { return e.text }
@@ -268,7 +275,8 @@ func (e *IDsError) Error() string { return e.text }
 // IDsErrorf returns an *IDsError.
 func IDsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
 
-// ReadIDsFile reads ids.json of a location. ok is false if the location has no ids.json, which means dense ids.
+// ReadIDsFile reads the object ids.json of a location. ok is false if the location has no ids.json, which means that
+// its user ids are dense.
 func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, err error) {
 	raw, _, err := src.ReadTagged(ctx, IDsKey, "")
 	switch {
@@ -283,10 +291,10 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 	return f, true, nil
 }
 
-// ReadScheme reads ids.json of a location, and compares the content with a manifest. The result is nil for dense ids.
-// The error is an *IDsError if ids.json does not belong to the manifest. If ids are dense, ReadScheme treats a denied
-// read like a missing ids.json. S3 denies reading a missing object if the caller may not list the bucket, and a caller
-// with dense ids needs no ids.json.
+// ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result is nil
+// for dense ids. The error is an *IDsError if ids.json does not belong to the manifest. If ids are dense, ReadScheme
+// treats a denied read like a missing ids.json. S3 denies reading a missing object if the caller may not list the
+// bucket, and a caller with dense ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {
@@ -299,8 +307,8 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 	return s, m.agreesWith(s)
 }
 
-// agreesWith returns an *IDsError if the manifest was built with another scheme than the scheme of ids.json. A nil
-// scheme means that there is no ids.json.
+// agreesWith returns an *IDsError if the manifest was built with another scheme of ids than the one in ids.json. A nil
+// scheme means that the location has no ids.json.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
@@ -321,7 +329,8 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	return nil
 }
 
-// agreesWithUse returns an *IDsError if the ids of the manifest differ from the ids of the generation in use.
+// agreesWithUse returns an *IDsError if the ids of the manifest differ in kind or hash key from the ids of the
+// generation in use.
 func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	kind, check := ids.Dense.String(), ""
 	if m.IDs != nil {
@@ -358,14 +367,14 @@ func (s *Snapshot) KnownIDs() int {
 	return int(s.dictionary.Len())
 }
 
-// Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot. For an image that the dictionary
-// lacks, Numbers sets numbers[i] to 2^32-1. The number of a dense id is the id itself. Numbers does not allocate
-// memory.
+// Numbers sets numbers[i] to the number that stands for users[i] in the bitmaps of the snapshot. For a user whom the
+// dictionary lacks, Numbers sets numbers[i] to 2^32-1. The number of a dense id is the id itself. Numbers does not
+// allocate memory.
 func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }
 
-// users works like Snapshot.Numbers; a nil dictionary means dense ids.
+// users works like Snapshot.Numbers; a nil Dictionary means that ids are dense.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
 	if d == nil {
 		capping.DenseIDs{}.Numbers(users, numbers)

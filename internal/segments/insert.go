@@ -9,21 +9,21 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Insertion is the dictionary of a generation after the insertion of further users. An Insertion converts the numbers
-// of the generation to the numbers of the new dictionary.
+// Insertion is the dictionary of a generation after the insertion of further users. Because each insertion moves the
+// numbers of later users, an Insertion converts bitmaps from the old numbers to the new ones.
 type Insertion struct {
 	Dictionary *Dictionary
-	// Back converts the numbers of the dictionary to ids; nil if one of the two sources has no Back.
+	// Back converts user numbers of the new dictionary to ids; nil if one of the two generations has no Back.
 	Back *Back
 	// before holds, for each further user in ascending order, the number before which the user was inserted.
 	before []uint32
 	behind uint32 // the number of users before the insertion
 }
 
-// Insert returns the dictionary of a generation with further users. The further users come from another generation with
-// the same kind and key of ids. The argument numbers holds the numbers of the further users in their own generation, in
-// ascending order; the dictionary of g must not contain these users. Insert makes one pass over the ids. Insert needs
-// memory for the result, and 12 bytes for each further user.
+// Insert returns the dictionary of the generation g with further users, who come from the generation "from". Both
+// generations must have the same kind and hash key of ids. The argument numbers holds the numbers of the further users
+// in the generation "from", in ascending order. The dictionary of g must not contain these users. Insert makes one pass
+// over the ids. Insert needs memory for the result, and 12 bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -58,14 +58,14 @@ func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, err
 	return in, err
 }
 
-// entries are ids in the ascending order of their numbers.
+// entries is a list of ids, with their images, in the ascending order of their user numbers.
 type entries struct {
 	of      backReader
 	numbers []uint32
 	images  []uint64
 }
 
-// next writes the first id of the entries, and removes the id from the entries.
+// next writes the first id of the entries to w, and removes this id from the entries.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -73,7 +73,7 @@ func (e *entries) next(w *NumberWriter) error {
 	return w.Add(image, rest, text)
 }
 
-// write writes the ids of a dictionary together with the further ids, in ascending order of the images.
+// write writes the ids of the dictionary d together with the further ids to w, in ascending order of their images.
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {
 		for len(further.images) > 0 && further.images[0] < image {
@@ -96,15 +96,15 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the new number of the further user with the index i.
+// number returns the new number of the further user with the index i in the field before.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
-// Bitmap converts a bitmap of the generation to the numbers of the new dictionary.
+// Bitmap converts a bitmap of the generation from its old user numbers to those of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
-// BitmapBeyond works like Bitmap for a bitmap from RenumberedBy, or for the union of a bitmap from RenumberedBy with
-// other bitmaps. Numbers that are not in the generation belong to further users. The argument beyond holds the numbers
-// of all further users that are not in the generation, in ascending order.
+// BitmapBeyond works like Bitmap, but the bitmap may come from Generation.RenumberedBy and thus contain users whom the
+// generation lacks. The argument beyond holds the numbers of all inserted users in the numbering of that bitmap, in
+// ascending order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil
@@ -123,8 +123,8 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 	return users.Bitmap(), nil
 }
 
-// Generation returns the generation with bitmaps of the new numbers. The manifest of the result is unchanged and
-// describes the stored bitmaps.
+// Generation returns the generation with all bitmaps converted to the user numbers of the new dictionary. The manifest
+// of the result is unchanged, so it still describes the stored bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
@@ -132,7 +132,7 @@ func (in *Insertion) Generation(g *Generation) *Generation {
 	return &n
 }
 
-// Only returns the generation with the wanted sets only, without segments; see Manifest.Only.
+// Only returns a copy of the generation with the wanted sets only, without segments; see Manifest.Only.
 func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	part := *g
 	part.Manifest, part.Bitmaps, part.Sets = g.Manifest.Only(wanted), nil, nil
@@ -144,8 +144,8 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	return &part
 }
 
-// NumbersIn returns, for each number of the dictionary, the number of the same image in another dictionary. The result
-// is 2^32-1 for an image that the other dictionary lacks. All other results ascend.
+// NumbersIn returns, for each user number of the dictionary, the number of the same user in another dictionary. The
+// result is 2^32-1 for a user whom the other dictionary lacks. All other results ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -165,7 +165,7 @@ func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	return numbers
 }
 
-// OfNumbers converts the numbers in a bitmap: to[n] is the new number of n. The new numbers must ascend.
+// OfNumbers converts a bitmap to other user numbers: to[n] is the new number for n. The new numbers must ascend.
 func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	numbers := b.IDs()
 	for i, number := range numbers {
@@ -174,8 +174,8 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	return bitmap.OfSorted(numbers)
 }
 
-// NumbersBefore returns the numbers that users had before RenumberedBy. The given numbers must ascend, and must belong
-// to users who are not in the later dictionary.
+// NumbersBefore returns the numbers that users had in the generation before Generation.RenumberedBy changed them. The
+// given numbers must ascend, and must belong to users whom the later dictionary lacks.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
 		if len(was) == len(numbers) {
@@ -188,13 +188,13 @@ func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	return was
 }
 
-// backReader reads the entries of a Back in ascending order of their numbers. The zero value returns empty entries.
+// backReader reads the ids in a Back in ascending order of their user numbers. The zero backReader returns empty ids.
 type backReader struct {
 	rests *dictionary.Rests
 	texts *dictionary.TextReader
 }
 
-// reader returns a reader of the Back; for a nil Back, the zero value.
+// reader returns a reader of the ids in the Back; for a nil Back, the zero value.
 func (b *Back) reader() (r backReader) {
 	switch {
 	case b == nil:
@@ -207,7 +207,7 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// at returns, for the number of a user, the rest of a UUID or the text id.
+// at returns, for the number of a user, the text id, or the 64 bits of the UUID that its image lacks.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {
 	case r.rests != nil:
@@ -218,7 +218,7 @@ func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	return 0, nil
 }
 
-// sizeOf returns an upper bound, above 0, for the size of a BackFile with the given ids.
+// sizeOf returns an upper bound, above 0, for the size of a BackFile with only the ids of the given users.
 func (b *Back) sizeOf(numbers []uint32) int64 {
 	if b.rests != nil {
 		return dictionary.RestsSize(uint32(len(numbers)))
@@ -240,7 +240,8 @@ func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	}
 }
 
-// SameID reports whether two numbers in two Backs belong to the same id, if the kinds of ids and the images are equal.
+// SameID reports whether two user numbers in two Backs belong to the same id. The kinds of the ids, and the images of
+// the two ids, must be equal.
 func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
 	rest, text := b.at(number)
 	otherRest, otherText := other.at(its)

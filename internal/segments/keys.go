@@ -19,7 +19,8 @@ const (
 	bitmapSuffix      = ".roaring"
 	GenerationsPrefix = "generations/"
 	generationSuffix  = ".json"
-	// DictionariesPrefix begins the keys of dictionaries and BackFiles, at locations whose ids are not dense.
+	// DictionariesPrefix begins the object keys of dictionaries and BackFiles, at locations whose user ids are not
+	// dense.
 	DictionariesPrefix = "dictionaries/"
 	dictionarySuffix   = ".dictionary"
 )
@@ -50,23 +51,24 @@ func IsDictionaryKey(key string) bool {
 // ManifestKey returns the object key of a generation's manifest.
 func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
 
-// GenerationOf returns the generation whose manifest has the given object key; ok is false if the key has another form.
+// GenerationOf returns the name of the generation whose manifest has the given object key; ok is false if the key has
+// another form.
 func GenerationOf(key string) (generation string, ok bool) {
 	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
 	return generation, IsGeneration(generation) && ManifestKey(generation) == key
 }
 
-// IsGeneration reports whether a name has the form of a generation's name.
+// IsGeneration reports whether a text has the form of a generation's name, which begins with a time.
 func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 
-// TimeName returns the beginning of the name of a generation that is created at the given time.
+// TimeName returns the text with which the name of a generation begins if it is created at the given time.
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
-// sumPart is the number of bytes that Sum hashes with one call. The Go runtime cannot interrupt a hash call, so a
-// larger number would prolong the pauses of the garbage collector.
+// sumPart is the number of bytes that Sum passes to the SHA-256 code in one call. The Go runtime cannot interrupt such
+// a call, so a larger number would prolong the pauses of the garbage collector.
 const sumPart = 64 << 10
 
-// Sum returns the SHA-256 of raw in lower-case hex, which documents and keys contain.
+// Sum returns the SHA-256 of raw in lower-case hex, the form in which documents and object keys contain it.
 func Sum(raw []byte) string {
 	hash := sha256.New()
 	for part := range slices.Chunk(raw, sumPart) {
@@ -75,8 +77,8 @@ func Sum(raw []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Content returns a hash of the kind and numbers of the ids, and of the names, order and users of the generation's
-// segments and sets. The hash does not depend on the generation's creation time.
+// Content returns a hash of the generation's content: the kind of its ids, its dictionary, and the names, order and
+// users of its segments and sets. The content hash does not depend on the generation's creation time.
 func (m *Manifest) Content() string {
 	if m.IDs == nil {
 		return Content(m.Segments, m.Sets...)
@@ -84,8 +86,8 @@ func (m *Manifest) Content() string {
 	return Sum([]byte("ids " + m.numbering() + "\n" + Content(m.Segments, m.Sets...)))
 }
 
-// Content returns a hash of the names, the order and the users of a generation's segments and sets. The hash does not
-// depend on the generation's creation time.
+// Content returns a hash of the names, the order and the bitmaps of a generation's segments and sets. The content hash
+// does not depend on the generation's creation time.
 func Content(list []Segment, sets ...Set) string {
 	var text strings.Builder
 	for _, s := range list {

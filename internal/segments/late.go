@@ -10,15 +10,15 @@ import (
 // lateInterval is the time between two checks for API calls that reached the store late.
 const lateInterval = time.Second
 
-// lateCalls detects API calls whose additions to sets reached the store after the generation in use was compared. The
-// causes are a replay of calls, and the restoration of an emptied Redis server.
+// lateCalls detects API calls that added users to sets but reached the store after the Refresher had checked the
+// generation in use. Such calls are replays, or come from the restoration of a Redis server that was empty.
 type lateCalls struct {
 	known   map[string]uint64 // by set: how many users whom API calls added the generation overruled at its comparison
 	changes uint64            // the result of RefresherConfig.Changes at the last look
 	next    time.Time         // no look before this time, because looks at long lists take long
 }
 
-// compared stores how many users whom API calls added the generation in use overrules at its comparison.
+// compared stores, when a generation comes into use, how many users whom API calls added to sets this generation lacks.
 func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, time.Time) []capping.UserID) {
 	l.known = nil
 	if overruled != nil {
@@ -26,7 +26,8 @@ func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, ti
 	}
 }
 
-// watchCalls calls Reconsider if the generation in use overrules many more added users than at its comparison.
+// watchCalls calls Reconsider if the generation in use lacks many more users whom API calls added than when the
+// Refresher checked it.
 func (r *Refresher) watchCalls(ctx context.Context) {
 	now, began := r.Current(), time.Now()
 	if now == nil || r.cfg.Overruled == nil || r.cfg.Changes == nil || began.Before(r.late.next) {
@@ -48,7 +49,8 @@ func (r *Refresher) watchCalls(ctx context.Context) {
 	r.late.next = time.Now().Add(50 * time.Since(began))
 }
 
-// arrived reports whether many added users whom the generation overrules reached the store after its comparison.
+// arrived reports whether, since the Refresher checked the generation in use, the store has got many added users whom
+// this generation lacks.
 func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	for set, n := range overruled {
 		if n > l.known[set]+mayOverrule {
@@ -58,8 +60,8 @@ func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	return false
 }
 
-// overrules counts, for each set, the users whom API calls added before the as_of of the set and who are not members of
-// the set.
+// overrules counts, for each set, the users whom API calls added before the set's as_of (the time up to which it
+// reflects calls), but whom the set lacks.
 func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) []capping.UserID) map[string]uint64 {
 	found, g := map[string]uint64{}, s.setsOnly()
 	for i := range s.manifest.Sets {
@@ -71,7 +73,8 @@ func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) 
 	return found
 }
 
-// setsOnly returns the generation of the snapshot with the bitmaps of its sets, but not of its segments.
+// setsOnly returns the generation of the snapshot with the bitmaps of its sets, but without the bitmaps of its
+// segments.
 func (s *Snapshot) setsOnly() *Generation {
 	g := &Generation{Manifest: &s.manifest, Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}
 	for i := range s.manifest.Sets {

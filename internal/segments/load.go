@@ -13,27 +13,30 @@ import (
 	"capper/internal/parallel"
 )
 
-// ErrNothingLive reports that current.json does not exist. The error always wraps objects.ErrNotFound, too.
+// ErrNothingLive reports that the object current.json does not exist, because no generation was published. An error
+// that wraps ErrNothingLive always wraps objects.ErrNotFound, too.
 var ErrNothingLive = errors.New("no generation is live")
 
-// Generation is one checked version of all segments and sets with its bitmaps.
+// Generation is one published version of all segments and sets, with its checked bitmaps.
 type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 	Sets     []*bitmap.Bitmap // one per set of the manifest, in the same order
-	// Scheme and Dictionary convert ids to the numbers in the bitmaps. Both are nil for dense ids.
+	// Scheme and Dictionary convert ids to the user numbers in the bitmaps. Both are nil for dense ids.
 	Scheme     *ids.Scheme
 	Dictionary *Dictionary
-	// Back converts numbers to ids of the kinds uuid and text. Back is nil if the generation has no BackFile.
+	// Back converts user numbers to ids of the kinds uuid and text. Back is nil if the generation has no BackFile.
 	Back *Back
 	// lazyBack reads the BackFile of a generation that was read without it; nil if there is nothing to read.
 	lazyBack func() (*Back, error)
-	// was is the generation before RenumberedBy, and by its renumbering; nil if the bitmaps have their own numbers.
+	// was is the generation before RenumberedBy changed its user numbers, and "by" is the renumbering. Both are nil if
+	// the bitmaps have their own numbers.
 	was *Generation
 	by  *Renumbering
 }
 
-// ReadPointer reads current.json, the pointer to the live generation. objects.Source.ReadTagged explains tag.
+// ReadPointer reads current.json, the pointer to the live generation. For the argument tag, see
+// objects.Source.ReadTagged.
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -46,7 +49,7 @@ func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Poin
 	return live, newTag, err
 }
 
-// ReadManifest reads and checks the manifest of the live generation.
+// ReadManifest reads and checks the manifest of the generation to which the pointer refers.
 func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	m, err := ReadManifest(ctx, src, p.Generation)
 	if err == nil {
@@ -58,7 +61,7 @@ func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifes
 	return m, nil
 }
 
-// ReadManifest reads and checks the manifest of a generation.
+// ReadManifest reads and checks the manifest of the generation with the given name.
 func ReadManifest(ctx context.Context, src objects.Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
 		return nil, fmt.Errorf("generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
@@ -71,8 +74,8 @@ func ReadManifest(ctx context.Context, src objects.Source, generation string) (*
 	return parseManifest(generation, raw)
 }
 
-// ReadGeneration reads a whole generation in parallel and checks the size, hash, format, cardinality
-// and bounds of every bitmap. The error names every bitmap that fails.
+// ReadGeneration reads all bitmaps of a generation in parallel and checks the size, hash, format, cardinality and
+// bounds of each. The error names every bitmap that fails a check.
 func ReadGeneration(ctx context.Context, src objects.Source, generation string) (*Generation, error) {
 	m, err := ReadManifest(ctx, src, generation)
 	if err != nil {
@@ -81,14 +84,14 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads and checks the bitmaps of the manifest. If ids are not dense, ReadBitmaps also reads and checks the
-// dictionary, the BackFile and ids.json.
+// ReadBitmaps reads and checks the bitmaps that the manifest names. If ids are not dense, ReadBitmaps also reads and
+// checks the dictionary, the BackFile and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
 
-// ReadBitmapsOver works like ReadBitmaps, but reuses all bitmaps and files that the generation known has in memory.
-// known may be nil.
+// ReadBitmapsOver works like ReadBitmaps, but reuses all bitmaps and files that the generation "known" has in memory.
+// The argument known may be nil.
 func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	g, err := m.ReadNumbersOver(ctx, src, known)
 	if err != nil {
@@ -97,8 +100,8 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	return g, g.readBack(ctx, src, known)
 }
 
-// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile, so that the result cannot convert numbers
-// to ids.
+// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile, so that the result cannot convert user
+// numbers to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
 		known = &Generation{}
@@ -113,10 +116,10 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 	return g, g.readNumbers(ctx, src, known.Dictionary)
 }
 
-// ReadForComparison reads a generation and converts its bitmaps to the numbers of the dictionary numbering; nil keeps
-// the generation's own numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation known, which
-// may be nil. The BackFile may be larger than all other objects, so the result reads the BackFile, with ctx, only when
-// an id is needed.
+// ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering"; nil
+// keeps the generation's own numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation
+// "known", which may be nil. The BackFile may be larger than all other objects, so the result reads it, with ctx, only
+// when an id is needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -130,7 +133,7 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest with the wanted sets only, without segments. The copy is for comparisons of the
+// Only returns a copy of the manifest with the wanted sets only, without segments. The copy serves to compare the
 // wanted sets, and is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
@@ -148,8 +151,8 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 	return s.open(raw)
 }
 
-// readBitmaps reads the bitmaps of a manifest, at most atOnce at a time. readBitmaps reads a bitmap that appears under
-// several names once.
+// readBitmaps reads the bitmaps that a manifest names, at most atOnce at a time. If several segments or sets have the
+// same bitmap, readBitmaps reads it once.
 func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int,
 	s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
@@ -176,9 +179,9 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf returns, for each manifest entry, the index of the first segment (for a segment) or set (for a set) with an
-// equal bitmap. firstOf separates segments from sets, because fetch may skip the bitmaps of segments but always reads
-// the bitmaps of sets.
+// firstOf returns, for each segment and set of a manifest, the index of the first one with the same bitmap. firstOf
+// compares segments only with segments and sets only with sets, because fetch may skip bitmaps of segments, but never
+// those of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}
@@ -194,7 +197,7 @@ func (m *Manifest) firstOf(entries []*Segment) []int {
 	return first
 }
 
-// bitmap returns the bitmap of an entry of the manifest.
+// bitmap returns the bitmap of the segment or set with the given index in Manifest.Entries.
 func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	if entry < len(g.Bitmaps) {
 		return g.Bitmaps[entry]
@@ -205,7 +208,7 @@ func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 // parallelReads is the maximum number of bitmaps that are read at the same time.
 const parallelReads = 8
 
-// Snapshot returns the snapshot of the generation, which answers lookups.
+// Snapshot converts the generation to a Snapshot, which can look up the segment, sets and time zone of users.
 func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
 // ReadLiveManifest reads and checks current.json and the manifest of the live generation. ReadLiveManifest returns
@@ -248,7 +251,7 @@ func (m *Manifest) someNames() (names []string) {
 	return names
 }
 
-// whatIs returns a description of the bitmap of Entries()[i] for error messages.
+// whatIs returns, for error messages, whether the bitmap of Entries()[i] belongs to a segment or a set, and its name.
 func (m *Manifest) whatIs(i int) string {
 	if i < len(m.Segments) {
 		return fmt.Sprintf("segment %q", m.Segments[i].Name)

@@ -13,28 +13,30 @@ import (
 	"capper/internal/bitmap"
 )
 
-// FormatVersion is the format version of all documents of a location, including a manifest without sets.
+// FormatVersion is the format version of the JSON documents at a location of segments, including a manifest without
+// sets.
 const FormatVersion = 1
 
-// SetsFormatVersion is the format version of a manifest with sets. Programs without support for sets reject a manifest
-// with sets, and keep the generation in use.
+// SetsFormatVersion is the format version of a manifest with sets. Older programs without support for sets reject such
+// a manifest, and keep the generation of segments that they have.
 const SetsFormatVersion = 2
 
-// RollbackReason begins the reason of a generation that a rollback created.
+// RollbackReason begins the field Reason in the manifest of a generation that a rollback created.
 const RollbackReason = "rollback to "
 
 // MaxSegments is the maximum number of segments in a generation, because the code of a segment is one byte, and code 0
 // means no segment.
 const MaxSegments = 255
 
-// Manifest is the index of one generation, stored as generations/<generation>.json.
+// Manifest is the index of one generation: it lists the bitmaps of all segments and sets, and is stored as
+// generations/<generation>.json.
 type Manifest struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
 	CreatedAt     time.Time `json:"created_at"`
 	ToolVersion   string    `json:"tool_version"`
-	// Reason explains why the publisher was allowed to override the guard; empty if there was no
-	// override.
+	// Reason explains why the person who published was allowed to override the guard against lost users; empty if there
+	// was no override.
 	Reason string `json:"reason,omitempty"`
 	// IDs describes user ids that are not dense. Nil means dense ids.
 	IDs *IDs `json:"ids,omitempty"`
@@ -52,27 +54,28 @@ type Manifest struct {
 // MaxSets is the maximum number of sets in a generation.
 const MaxSets = 4096
 
-// Set describes one set of a manifest.
+// Set is the manifest entry of one set of users.
 type Set struct {
 	Segment
 	// OnlyGrows means that the guard rejects a build in which more users than MaxLoss leave the set;
 	// see package publish.
 	OnlyGrows bool `json:"only_grows,omitempty"`
-	// MaxLoss is the percentage of users who may leave a set with OnlyGrows from one publish to the
-	// next; below 100. 0 allows none.
+	// MaxLoss is the percentage of users who may leave a set with OnlyGrows from one publish to the next. MaxLoss is
+	// below 100; 0 lets no user leave.
 	MaxLoss float64 `json:"max_loss,omitempty"`
-	// AsOf is the time up to which the set's users contain every change by API calls, in whole milliseconds of UTC.
+	// AsOf is the time up to which the set's users reflect every change by API calls, in whole milliseconds of UTC.
 	// Zero means that the time is unknown.
 	AsOf time.Time `json:"as_of,omitzero"`
-	// AmendedAsOf is the AsOf of the newest amend whose users the set contains, or zero if a build
-	// alone made the set. A build with an earlier AsOf keeps these users; see package publish.
+	// AmendedAsOf is the AsOf of the newest amend (partial update of a set) whose users the set contains. AmendedAsOf
+	// is zero if a build alone made the set. A build with an earlier AsOf keeps these users; see package publish.
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
 // MaxManifestBytes is larger than a manifest with MaxSegments segments and MaxSets sets of the longest names.
 const MaxManifestBytes = 4 << 20
 
-// Entries returns the manifest's descriptions of all bitmaps: first the segments, then the sets, in their order.
+// Entries returns the manifest's descriptions of all bitmaps: first those of the segments, then those of the sets, in
+// the order of the manifest.
 func (m *Manifest) Entries() []*Segment {
 	list := make([]*Segment, 0, len(m.Segments)+len(m.Sets))
 	for i := range m.Segments {
@@ -84,8 +87,8 @@ func (m *Manifest) Entries() []*Segment {
 	return list
 }
 
-// Segment describes one segment of a manifest. Min and Max are the lowest and highest id; Min and Max are absent if the
-// segment is empty.
+// Segment is the manifest entry of one segment, or the common part of a set's entry. Min and Max are the lowest and
+// highest number in the bitmap; both are absent if the bitmap is empty.
 type Segment struct {
 	Name        string  `json:"name"`
 	Key         string  `json:"key"`
@@ -99,11 +102,11 @@ type Segment struct {
 // segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName is the name of the group of users in no segment, in responses and metrics. No segment may have the name
+// ReservedName stands, in API responses and metrics, for the users who are in no segment. No segment may have the name
 // ReservedName.
 const ReservedName = "default"
 
-// CheckName returns an error if name is not a valid name of a segment.
+// CheckName returns an error if the argument is not a valid name of a segment.
 func CheckName(name string) error {
 	if name == ReservedName {
 		return fmt.Errorf("segment name %q: is reserved for users in no segment", name)
@@ -137,7 +140,7 @@ func dotted(name string) bool {
 	return false
 }
 
-// CheckSetName returns an error if name is not a valid name of a set.
+// CheckSetName returns an error if the argument is not a valid name of a set.
 func CheckSetName(name string) error {
 	switch {
 	case name == ReservedName || name == AllName:
@@ -154,7 +157,7 @@ func CheckSetName(name string) error {
 	return nil
 }
 
-// Describe returns the manifest entry for a bitmap.
+// Describe returns the manifest entry for a bitmap with the given name.
 func Describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
 	s := Segment{Name: name, Key: BitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())),
@@ -177,7 +180,7 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// version returns the lowest format version that supports all fields in m. Programs that only know
+// version returns the lowest format version that supports all fields that the manifest uses. Programs that only know
 // lower versions reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
@@ -193,16 +196,16 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// name returns the generation's name, computed from the content of m. The name begins with the creation time, so that
-// names sort by time. The name ends with a hash of every field, so that different manifests have different names and no
-// field can change unnoticed.
+// name returns the generation's name, computed from the fields of the manifest. The name begins with the creation time,
+// so that names sort by time. The name ends with a hash of every field, so that different manifests have different
+// names and no field can change unnoticed.
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
 	return TimeName(m.CreatedAt) + "-" + Sum(rest.Encode())[:8]
 }
 
-// sum returns the SHA-256 of the encoded manifest, which current.json repeats.
+// sum returns the SHA-256 of the encoded manifest, which the pointer current.json also contains.
 func (m *Manifest) sum() string { return Sum(m.Encode()) }
 
 // Encode returns the manifest as it is stored.
@@ -334,8 +337,8 @@ func (s *Segment) checkBitmap() error {
 	return nil
 }
 
-// open checks the bytes of the segment's bitmap against the manifest: size, hash, format, cardinality
-// and bounds.
+// open checks the bytes of a bitmap file against its manifest entry: size, hash, format, cardinality and bounds. open
+// returns the decoded bitmap.
 func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(raw), s.SizeBytes)
@@ -350,7 +353,7 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	return b, s.agree(b)
 }
 
-// agree checks that a bitmap with the right hash also has the cardinality and bounds in the manifest.
+// agree checks that a bitmap with the right hash also has the cardinality and bounds in its manifest entry.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
 		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)

@@ -5,8 +5,8 @@ import (
 	"capper/internal/ids"
 )
 
-// NumberWriter writes the dictionary of a generation, and the BackFile that converts its numbers to ids. The caller
-// adds the ids in ascending order of their images.
+// NumberWriter writes the dictionary of a generation, and the BackFile that converts its user numbers to ids. The
+// caller adds the ids in ascending order of their images (64-bit numbers of ids).
 type NumberWriter struct {
 	kind           ids.Kind
 	dictionary     *dictionary.Writer
@@ -24,8 +24,8 @@ func (f *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// NewNumberWriter returns a writer for n ids. names is an upper bound for the size of the BackFile in bytes; 0 means no
-// BackFile, which ids of the kind uint64 do not need.
+// NewNumberWriter returns a NumberWriter for n ids. The argument names is an upper bound for the size of the BackFile
+// in bytes. With names = 0, the NumberWriter writes no BackFile; ids of the kind uint64 never need one.
 func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err error) {
 	w = &NumberWriter{kind: kind, numbers: make(buffer, 0, dictionary.Size(n)), names: make(buffer, 0, names)}
 	if w.dictionary, err = dictionary.NewWriter(&w.numbers, n); err != nil || names == 0 {
@@ -39,7 +39,7 @@ func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err
 	return w, err
 }
 
-// Add adds an id by its image, with the rest of a UUID or with the text id.
+// Add adds an id by its image, together with the text id, or with the 64 bits of the UUID that the image lacks.
 func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	if err := w.dictionary.Add(image); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	return nil
 }
 
-// Close returns the dictionary, and the Back or nil.
+// Close returns the finished dictionary, and the Back, or nil if there is none.
 func (w *NumberWriter) Close() (d *Dictionary, b *Back, err error) {
 	if err = w.dictionary.Close(); err == nil {
 		d, err = NewDictionary(w.numbers)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// mostDigits is the number of decimal places that distinguishes one user in 2^32 from none.
+// mostDigits is the number of decimal places with which a percentage can tell one user in 2^32 from no user.
 const mostDigits = 9
 
 // RoundPercent rounds a percentage to a number of decimal places, half up. RoundPercent rounds all percentages that
@@ -31,7 +31,8 @@ func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove formats a percentage that exceeds a limit, with enough decimal places to show the difference.
+// PercentAbove formats a percentage that exceeds a limit, with enough decimal places to show that it is above the
+// limit.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
 	for RoundPercent(percent, digits) <= bound && digits < mostDigits {

@@ -9,30 +9,31 @@ import (
 	"time"
 )
 
-// leastGrace is the minimum time for which a Refresher keeps an earlier generation without pins. Other instances may
-// still return the name of the earlier generation to callers for a short time, because these instances swap slightly
-// later.
+// leastGrace is the minimum time for which a Refresher keeps a replaced generation in memory without pins. Other
+// instances of the service may load the new generation slightly later, and until then still return the old generation's
+// name to callers.
 const leastGrace = time.Minute
 
-// earlyLook is the minimum time between two early checks of the source. A request for an unknown, newer generation
-// causes an early check.
+// earlyLook is the minimum time between two early checks of the source. A request that names an unknown, newer
+// generation causes an early check.
 const earlyLook = time.Second
 
-// DefaultKeep is the default time for which a Refresher keeps an earlier generation after its last pin.
+// DefaultKeep is the default time for which a Refresher keeps a replaced generation in memory after a call last named
+// it.
 const DefaultKeep = time.Hour
 
-// MaxPinned is the maximum number of earlier generations that a Refresher keeps. The Refresher drops the generation
-// with the oldest pin first.
+// MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory for calls that name them. If
+// there are more, the Refresher drops the generation with the oldest pin first.
 const MaxPinned = 8
 
-// Pinned describes a generation that a Refresher keeps in memory because of a pin.
+// Pinned describes a generation that a Refresher keeps in memory because a call has named (pinned) it.
 type Pinned struct {
 	Generation string
 	PinnedAt   time.Time // time of the last pin
 	Until      time.Time // end of the retention; earlier if more than MaxPinned are kept
 }
 
-// GoneError reports that a requested generation is neither in use nor kept in memory.
+// GoneError reports that the generation that a request names is neither in use nor still in memory.
 type GoneError struct {
 	Generation string
 	InUse      string // empty: no generation is in use yet
@@ -46,8 +47,8 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError reports that a requested generation is newer than every generation that this service instance has used.
-// Another instance has already loaded the requested generation.
+// NotYetError reports that the generation that a request names is newer than every generation that this service
+// instance has used. Another instance has already loaded that generation.
 type NotYetError struct {
 	Generation string
 	InUse      string
@@ -60,10 +61,10 @@ func (e *NotYetError) Error() string {
 		e.Interval, e.InUse)
 }
 
-// Pin returns the named generation if the Refresher uses or still keeps this generation. From now on, Pin keeps the
-// named generation for RefresherConfig.Keep, even if another generation replaces it. An empty name returns the
-// generation in use without pinning it. The error is a GoneError or a NotYetError; after a NotYetError, Run soon checks
-// the source. Pin may be called at any time from any goroutine.
+// Pin returns the named generation if the Refresher uses it or still has it in memory. The Refresher then keeps this
+// generation in memory for at least RefresherConfig.Keep, even if another generation replaces it. With an empty name,
+// Pin returns the generation in use without pinning it. The error of Pin is a GoneError or a NotYetError; after a
+// NotYetError, Run soon checks the source. Pin may be called at any time from any goroutine.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -84,7 +85,7 @@ func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	return nil, &GoneError{Generation: generation, InUse: now.Generation()}
 }
 
-// lookIfLater reports whether a generation is newer than every generation that this instance has used. If so,
+// lookIfLater reports whether the named generation is newer than every generation that this instance has used. If so,
 // lookIfLater makes Run check the source.
 func (r *Refresher) lookIfLater(generation string) bool {
 	r.mu.Lock()
@@ -101,8 +102,8 @@ func (r *Refresher) lookIfLater(generation string) bool {
 	return true
 }
 
-// pins holds the pinned generations, which may include the generation in use, and earlier generations that are kept for
-// a short time without a pin.
+// pins holds the generations that calls have named (pinned), and replaced generations that stay in memory for a short
+// time without a pin. The generation in use may be among the pinned ones.
 type pins struct {
 	keep  time.Duration // retention after a pin
 	grace time.Duration // retention after a swap without a pin; at most keep
@@ -123,7 +124,7 @@ func newPins(cfg *RefresherConfig) *pins {
 	return &pins{keep: cfg.Keep, grace: grace, clock: cfg.Clock, kept: map[string]pin{}}
 }
 
-// put pins a generation.
+// put keeps a generation in memory for the time after a pin.
 func (p *pins) put(s *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,8 +137,8 @@ func (p *pins) hold(s *Snapshot) {
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// supersede pins the snapshot s for at least the time p.grace, because the caller will replace s by a newer generation.
-// A grace time of zero pins nothing.
+// supersede keeps the snapshot s in memory for at least the time p.grace, because the caller will replace s by a newer
+// generation. If p.grace is 0, supersede keeps nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return
@@ -151,8 +152,8 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// get renews the pin of a kept generation and returns the generation. If the generation is not in memory, get returns
-// nil.
+// get returns the named generation if it is in memory, and renews its pin. If the generation is not in memory, get
+// returns nil.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,14 +165,14 @@ func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	return kept.snapshot
 }
 
-// expire drops generations whose retention has ended.
+// expire removes generations from memory whose retention time has ended.
 func (p *pins) expire(current *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(current)
 }
 
-// list returns the generations that are kept because of a pin, by name.
+// list returns the generations that stay in memory because of a pin, sorted by name.
 func (p *pins) list(current *Snapshot) (list []Pinned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,8 +195,7 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes returns the memory of the kept generations, without the memory that kept generations share with the
-// generation in use.
+// sizeBytes returns how much memory the kept generations take in addition to the generation in use.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)
@@ -206,8 +206,8 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// drop removes generations whose retention has ended. If too many remain, drop first removes generations without a pin.
-// The caller holds p.mu.
+// drop removes generations from memory whose retention time has ended. If too many generations remain, drop first
+// removes those without a pin. The caller holds p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

@@ -62,7 +62,7 @@ func PointerTo(m *Manifest) Pointer {
 }
 
 // Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. The object tag of
-// current.json therefore never repeats, and each writer can recognise its own bytes.
+// current.json therefore never repeats, and each writer can recognise the bytes that it wrote itself.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {
@@ -79,8 +79,8 @@ func (p Pointer) Encode() []byte {
 
 var errTruncated = errors.New("truncated")
 
-// DecodeDocument strictly decodes a JSON document of a location. A newer tool that adds a field must raise the format
-// version.
+// DecodeDocument decodes a JSON document at a location of segments, and rejects unknown fields. A newer tool that adds
+// a field must therefore raise the format version.
 func DecodeDocument(raw []byte, into any) error { return decodeDocument(raw, into, FormatVersion) }
 
 func decodeDocument(raw []byte, into any, newest int) error {

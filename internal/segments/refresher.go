@@ -19,20 +19,21 @@ import (
 	"capper/internal/objects"
 )
 
-// OriginSource and OriginCache are the origins of the generation in use.
+// OriginSource and OriginCache say from where the generation in use was loaded: from the source or from the local
+// cache.
 const (
 	OriginSource = "source"
 	OriginCache  = "cache"
 )
 
-// DefaultInterval and DefaultTimeout are the defaults of RefresherConfig.
+// DefaultInterval and DefaultTimeout are the defaults of the fields Interval and Timeout of RefresherConfig.
 const (
 	DefaultInterval = 30 * time.Second
 	DefaultTimeout  = 2 * time.Minute
 )
 
-// lookTimeout limits the reading of current.json and of a manifest, so that a hanging source cannot delay a start from
-// the cache.
+// lookTimeout limits how long a Refresher reads current.json and a manifest, so that a hanging source cannot delay a
+// start from the cache for long.
 const lookTimeout = 10 * time.Second
 
 // RefresherConfig configures a Refresher. Only Source is required.
@@ -53,29 +54,29 @@ type RefresherConfig struct {
 	// reads bitmaps, and does not use a rejected generation; Load describes the exception. Nil accepts every
 	// generation.
 	Require func(*Manifest) error
-	// Guarded returns how many users the guarded sets may lose. The Refresher compares each generation with the
-	// generation in use. At a start, the Refresher compares with the cached generation, or without a cache with the
-	// newest earlier generation of the source. The goroutine of Load or Run and Status call Guarded. Nil disables the
-	// comparison.
+	// Guarded returns how many users the guarded sets may lose. The Refresher compares each new generation with the
+	// generation in use. When the service starts, the Refresher compares with the cached generation, or without a cache
+	// with the newest earlier generation of the source. The goroutine of Load or Run and Status call Guarded. Nil
+	// disables the comparison.
 	Guarded func() Guarded
-	// Overruled returns the users whom API calls added to a set after the time before and until the time next. These
-	// times are the as_of of an earlier and of a later build. Nil: no API calls change sets.
+	// Overruled returns the users whom API calls added to a set after the time "before" and until the time "next".
+	// These times are the as_of of an earlier and of a later build. Nil: no API calls change sets.
 	Overruled func(set string, before, next time.Time) []capping.UserID
 	// Changes returns a number that grows with each change of a set by API calls. Nil: no API calls change sets.
 	Changes func() uint64
-	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A generation without a
-	// pin is kept for twice the Interval after the swap, but at least a minute and at most Keep, because other
-	// instances may still return its name. With a negative Keep, the Refresher keeps no earlier generation.
+	// Keep is how long a replaced generation stays in memory after its last pin. 0 means DefaultKeep. A replaced
+	// generation without a pin stays in memory for twice the Interval, but at least a minute and at most Keep, because
+	// other instances may still return its name. With a negative Keep, the Refresher keeps no replaced generation.
 	Keep time.Duration
-	// OnSwap is called with each generation before Current returns it, by the goroutine of Load or
-	// Run. Nil disables the call.
+	// OnSwap is called with each new generation before Current returns it, by the goroutine of Load or Run. Nil
+	// disables the call.
 	OnSwap func(*Snapshot)
 	// Registerer receives the metrics; nil disables them.
 	Registerer prometheus.Registerer
 }
 
-// Refresher keeps the live generation in memory: call Load once, then Run. Current and Status may be called at any time
-// from any goroutine.
+// Refresher keeps the live generation of segments in memory, and replaces it when a new one is published. The caller
+// calls Load once, then Run. Current and Status may be called at any time from any goroutine.
 type Refresher struct {
 	cfg     RefresherConfig
 	cache   *cache
@@ -98,7 +99,7 @@ type Refresher struct {
 	lost   []string        // see LostZones
 }
 
-// NewRefresher returns a refresher that has not loaded a generation yet.
+// NewRefresher returns a Refresher that has not loaded a generation of segments yet.
 func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Interval <= 0 {
 		cfg.Interval = DefaultInterval
@@ -127,10 +128,10 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
 // Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
-// failure. Load uses a generation that Require rejects only if the source and the cache have no other generation;
+// failure. Load uses a generation that Require rejects only if the source and the cache have no other generation.
 // Status then reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the
-// generation with which it compared the live generation: the cached generation, or an earlier generation of the source.
-// Load fails if neither the source nor the cache has a usable generation. The error is objects.ErrNotFound only if
+// generation with which it compared the live one: the cached generation, or an earlier generation of the source. Load
+// fails if neither the source nor the cache has a usable generation. The error of Load is objects.ErrNotFound only if
 // nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
@@ -153,7 +154,7 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 }
 
-// loadCached starts to use the cached generation, or returns an error if the function require rejects it.
+// loadCached makes the cached generation the generation in use, or returns an error if the function require rejects it.
 func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
 	g, err := r.cache.load(ctx, require)
 	if err != nil {
@@ -167,8 +168,9 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError reports why no generation could be loaded. loadError implements errors.Is itself: an object that is missing
-// from a damaged generation must not count as objects.ErrNotFound, which means that nothing was published.
+// loadError reports why the Refresher could not load any generation. loadError implements errors.Is itself, because
+// objects.ErrNotFound must mean that nothing was published. An object that is missing from a damaged generation must
+// not count as objects.ErrNotFound.
 type loadError struct {
 	error
 	never bool
@@ -183,15 +185,16 @@ func (e *loadError) Is(target error) bool {
 
 func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
 
-// neverPublished reports whether the source has no manifest. The result is also true if the source cannot be listed.
+// neverPublished reports whether the source has no manifest. neverPublished also returns true if the objects of the
+// source cannot be listed.
 func neverPublished(ctx context.Context, src objects.Source) bool {
 	list, err := src.List(ctx, GenerationsPrefix)
 	return err != nil || len(list) == 0
 }
 
-// Run checks the source once per interval until ctx ends, and also when Pin was called with a newer generation. After a
-// failure, the generation in use stays, and Status, metrics and the log report the failure. Run retries at a later
-// interval; the type spoiled describes the delay.
+// Run checks the source for a new generation once per interval until ctx ends, and also when Pin was called with a
+// newer generation. After a failure, Run keeps the generation in use, and Status, metrics and the log report the
+// failure. Run retries at a later interval; the type spoiled describes the delay.
 func (r *Refresher) Run(ctx context.Context) {
 	tick, calls := time.NewTicker(r.cfg.Interval), time.NewTicker(lateInterval)
 	defer tick.Stop()
@@ -210,7 +213,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	}
 }
 
-// refresh checks the source once and records the result.
+// refresh checks the source for a new generation once, and records the result.
 func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -256,11 +259,12 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// releaseFrom is the size of a generation, in bytes, from which the function release returns memory to the system.
+// releaseFrom is the size of a generation, in bytes, from which the function release returns free memory to the
+// operating system.
 const releaseFrom = 64 << 20
 
-// release returns the memory that is free after loading a generation to the system. Without release, the Go runtime
-// would return this memory only after the service has used much more memory.
+// release returns the memory that is free after loading a generation to the operating system. Otherwise the Go runtime
+// would return this memory only after the service had used much more memory.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {
@@ -274,7 +278,7 @@ func release(m *Manifest) {
 	}
 }
 
-// inMemory returns the generations in memory.
+// inMemory returns all generations in memory: the one in use and the kept ones.
 func (r *Refresher) inMemory() []*Snapshot {
 	list := r.pins.snapshots()
 	if now := r.Current(); now != nil {
@@ -283,8 +287,8 @@ func (r *Refresher) inMemory() []*Snapshot {
 	return list
 }
 
-// keepCopy stores a generation in the cache. keepCopy does not store a generation that Require rejects, so that the
-// last good copy remains.
+// keepCopy stores a generation in the local cache. keepCopy does not store a generation that Require rejects, so that
+// the cache keeps the last good generation.
 func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	if g.Manifest.fulfils(r.cfg.Require) != nil {
 		return
@@ -307,9 +311,9 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation unless this generation is in use or rejected. fetch reads only bitmaps and files that
-// are not in memory, from the cache if possible. Reading from the cache may take a quarter of the time-out, so that a
-// hanging cache does not block the source.
+// fetch reads the live generation unless this generation is already in use or Require rejects it. fetch reads only
+// bitmaps and files that are not in memory, from the local cache if possible. Reading from the cache may take at most a
+// quarter of the time-out, so that enough time remains for the source if the cache hangs.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -354,8 +358,8 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	return g, tag, err
 }
 
-// readScheme reads ids.json of the source. The error is a *RefusedError if the ids of the manifest differ from
-// ids.json, or from the ids of the generation in use.
+// readScheme reads the object ids.json of the source. The error is a *RefusedError if the manifest's kind or key of ids
+// differs from ids.json, or from the generation in use.
 func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -369,8 +373,8 @@ func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, e
 	return scheme, err
 }
 
-// readBack returns the Back of a manifest from memory, from the cache, or from the source; nil if the manifest has
-// none.
+// readBack gets the BackFile that the manifest names from memory, from the cache, or from the source. The result is nil
+// if the manifest names none.
 func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manifest) (*Back, error) {
 	if m.back() == nil {
 		return nil, nil
@@ -388,7 +392,7 @@ func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manife
 	return m.ReadBack(ctx, r.cfg.Source)
 }
 
-// readDictionary returns the dictionary of a manifest from memory, from the cache, or from the source.
+// readDictionary gets the dictionary that the manifest names from memory, from the cache, or from the source.
 func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *Manifest) (*Dictionary, error) {
 	for _, s := range known.snapshots {
 		if s.manifest.SameNumbers(m) {
@@ -403,8 +407,8 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 	return m.readDictionary(ctx, r.cfg.Source)
 }
 
-// look reads the manifest of the live generation, or returns nil if this generation is in use. The returned tag is the
-// tag of the current.json that look read, even if look returns an error.
+// look reads the manifest of the live generation, or returns nil if this generation is already in use. look also
+// returns the object tag of the current.json that it read, even together with an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
 		"the segments location did not respond within %s",
@@ -431,8 +435,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads the time of the last complete build. After a failed read, the known time stays, because the
-// segments themselves have no fault.
+// readChecked reads the time of the last complete build from the source. If this fails, readChecked keeps the known
+// time, because the segments themselves have no fault.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -444,7 +448,7 @@ func (r *Refresher) readChecked(ctx context.Context) {
 	r.noteChecked(ctx, c)
 }
 
-// noteChecked records and caches the time of the last complete build.
+// noteChecked records the time of the last complete build, and stores it in the local cache.
 func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.held.checked = c
 	r.cache.saveChecked(ctx, c)
@@ -453,7 +457,7 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// swap starts to use a generation, and records the result of its comparison with the previous generation.
+// swap makes s the generation in use, and records the result of its comparison with the previous generation.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)

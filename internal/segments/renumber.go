@@ -11,9 +11,9 @@ import (
 	"capper/internal/parallel"
 )
 
-// Renumbering converts the numbers of users in an earlier generation to the numbers in a later generation, so that the
-// bitmaps of both can be compared. Users who are only in the earlier generation get numbers above the numbers of the
-// later generation.
+// Renumbering converts bitmaps of an earlier generation to the user numbers of a later generation, so that the bitmaps
+// of both can be compared. Users who are only in the earlier generation get numbers above all numbers of the later
+// generation.
 type Renumbering struct{ to []uint32 }
 
 var errTooManyNumbers = errors.New("two generations together must have at most 2^32 different ids")
@@ -37,7 +37,7 @@ func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
 	return r, nil
 }
 
-// Bitmap converts a bitmap of the earlier generation to the numbers of the later generation.
+// Bitmap converts a bitmap of the earlier generation to the user numbers of the later generation.
 func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	var users bitmap.Set
 	for number := range b.All() {
@@ -46,8 +46,9 @@ func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return users.Bitmap()
 }
 
-// RenumberedBy returns the generation with the numbers of another dictionary, for comparisons only: the manifest of the
-// result is unchanged and describes the stored bitmaps. The result is g if the numbers are the same.
+// RenumberedBy returns the generation with its bitmaps converted to the user numbers of another dictionary. The result
+// serves only for comparisons, because its manifest is unchanged and describes the stored bitmaps. If the numbers are
+// the same, RenumberedBy returns g itself.
 func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
 		return g, nil
@@ -61,7 +62,7 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 }
 
 // RenumberedName appends the id of the user who has the given number after RenumberedBy. If the generation does not
-// contain the id, RenumberedName appends image:<16 hexadecimal digits>.
+// contain the id, RenumberedName appends "image:" and the 16 hexadecimal digits of its image (64-bit number of the id).
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))
@@ -73,7 +74,8 @@ func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	return named
 }
 
-// eachBitmap calls a function for each bitmap of a list and returns the results; the result for a nil bitmap is nil.
+// eachBitmap calls the function "of" for each bitmap of a list and returns the results. For a nil bitmap, the result is
+// nil.
 func eachBitmap(list []*bitmap.Bitmap, of func(*bitmap.Bitmap) *bitmap.Bitmap) []*bitmap.Bitmap {
 	results := make([]*bitmap.Bitmap, len(list))
 	parallel.OnAllCores(len(list), func(i int) {

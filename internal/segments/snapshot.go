@@ -12,8 +12,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Snapshot is one immutable generation in memory that answers lookups. A Snapshot holds a bitmap.CodeMap of the
-// segments instead of their bitmaps. A Snapshot is safe for concurrent use.
+// Snapshot is one immutable generation in memory, which can look up the segment, sets and time zone of users. A
+// Snapshot holds a bitmap.CodeMap of the segments instead of their bitmaps. A Snapshot is safe for concurrent use.
 type Snapshot struct {
 	manifest Manifest
 	codes    *bitmap.CodeMap
@@ -42,7 +42,7 @@ type SegmentSize struct {
 // Generation returns the name of the generation.
 func (s *Snapshot) Generation() string { return s.manifest.Generation }
 
-// CreatedAt returns when the generation was built.
+// CreatedAt returns the time at which the generation was built.
 func (s *Snapshot) CreatedAt() time.Time { return s.manifest.CreatedAt }
 
 // Names returns the names of the segments in the order of precedence: the segment with code c is
@@ -77,7 +77,7 @@ func (s *Snapshot) Sets() []SegmentSize {
 // Set returns the bitmap of a set, or nil if there is no set with this name.
 func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 
-// Codes returns the map from users to the segment codes that Lookup returns.
+// Codes returns the map from user numbers to the segment codes that Lookup returns.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
 // Unsegmented returns the users who are in a set but in no segment. The first call computes the result on all cores,
@@ -110,18 +110,18 @@ func (s *Snapshot) unsegmentedIn(key int) bitmap.Encoded {
 	return rest.Encode(key)
 }
 
-// Zones returns the time zones for which the snapshot has sets, in the order of the manifest.
+// Zones returns the time zones for which the generation has sets of users, in the order of the manifest.
 func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 
-// LookupZones sets zones[i] to the time zone of users[i]: its index in Zones plus 1, or 0 for no zone. LookupZones does
-// not allocate memory.
+// LookupZones sets zones[i] to a code for the time zone of users[i]: its index in Zones plus 1, or 0 for no zone.
+// LookupZones does not allocate memory.
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
-// SizeBytes returns the memory that the generation takes.
+// SizeBytes returns how many bytes of memory the generation takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns the memory of those bitmaps, maps and files of the generation that are not in counted, and adds these
-// bitmaps, maps and files to counted.
+// beyond returns the memory of the generation's bitmaps, maps and files, except those in counted, and adds them to
+// counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -151,9 +151,9 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 // long as users. Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory holds the bitmaps, maps and files that a new generation can share, so that the Refresher neither reads nor
-// stores them twice. A snapshot has only the CodeMap of its segments, so a new generation shares this map only if no
-// segment has changed.
+// memory holds the bitmaps, maps and files of generations in memory that a new generation can share. The Refresher then
+// neither reads nor stores them twice. A snapshot has only the CodeMap of its segments, so a new generation shares this
+// map only if no segment has changed.
 type memory struct {
 	snapshots []*Snapshot
 	sets      map[string]*bitmap.Bitmap // by SHA-256
@@ -176,7 +176,7 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// codes returns the CodeMap of the segments of m, or nil if the CodeMap is not in memory.
+// codes returns the CodeMap for the segments of the manifest m, or nil if this CodeMap is not in memory.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
@@ -186,7 +186,7 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	return nil
 }
 
-// zones returns the map of the time zones of m, or nil if the map is not in memory.
+// zones returns the map for the time zone sets of the manifest m, or nil if this map is not in memory.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {

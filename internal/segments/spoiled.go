@@ -8,8 +8,8 @@ import (
 	"capper/internal/objects"
 )
 
-// maxBackOff is the maximum pause between two attempts to read a faulty live generation, unless the
-// refresh interval is longer.
+// maxBackOff is the longest pause between two attempts to read a faulty live generation, unless the refresh interval is
+// longer.
 const maxBackOff = 15 * time.Minute
 
 // spoiled describes a live generation that could not be read. Because a generation may have hundreds of megabytes, the
@@ -22,7 +22,8 @@ type spoiled struct {
 	until time.Time
 }
 
-// wait returns an error while it is too early to retry the generation that current.json with the given tag names.
+// wait returns an error while it is too early to read a faulty generation again; tag is the object tag of the
+// current.json that names it.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -43,8 +44,8 @@ func (e *backOffError) Error() string {
 
 func (e *backOffError) Unwrap() error { return e.error }
 
-// note records the result of an attempt to read the live generation. tag is "" if current.json itself could not be
-// read.
+// note records the result of an attempt to read the live generation. The argument tag is "" if current.json itself
+// could not be read.
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {

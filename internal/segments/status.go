@@ -14,22 +14,23 @@ type Status struct {
 	Origin     string // OriginSource, OriginCache, or empty before Load
 	// CheckedAt is the time of the last check of the source, successful or not.
 	CheckedAt time.Time
-	// BuiltAt is when a build last published a generation or found its result already live. It is zero
-	// if the source has no record of this.
+	// BuiltAt is when a build last published a generation or found its result already live. BuiltAt is zero if the
+	// source has no record of such a build.
 	BuiltAt time.Time
-	// Error is the reason why the last check failed, or why Require rejects the generation in use;
-	// otherwise it is empty. ErrorAt is when this state began.
+	// Error is the reason why the last check failed, or why Require rejects the generation in use; otherwise Error is
+	// empty. ErrorAt is when this state began.
 	Error   string
 	ErrorAt time.Time
-	// Refusal describes the live generation of the source while it is rejected, and is nil otherwise.
+	// Refusal says why the service rejects the live generation of the source. Refusal is nil if the service does not
+	// reject it.
 	Refusal *Refusal
 	// Unjudged lists the losses of guarded sets that were not compared before the generation was used,
 	// with reasons.
 	Unjudged []string
-	// ComparedWith is the generation with which the guarded sets of the one in use were compared. It
-	// is empty if there was no comparison.
+	// ComparedWith names the generation with which the guarded sets of the generation in use were compared.
+	// ComparedWith is empty if there was no comparison.
 	ComparedWith string
-	// Pinned lists the generations that are kept because of a pin, by name.
+	// Pinned lists the generations that stay in memory because of a pin, sorted by name.
 	Pinned []Pinned
 }
 
@@ -42,7 +43,7 @@ func (r *Refresher) Status() Status {
 	return status
 }
 
-// RefusedError reports that the service rejects a generation, because of RefresherConfig.Require or
+// RefusedError reports that the service rejects a generation of segments, because of RefresherConfig.Require or
 // RefresherConfig.Guarded.
 type RefusedError struct {
 	Generation string
@@ -60,7 +61,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// fulfils returns a RefusedError if the function require rejects the generation; a nil require accepts every
+// fulfils returns a RefusedError if the function require rejects the manifest's generation; a nil require accepts every
 // generation.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
@@ -72,7 +73,7 @@ func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	return nil
 }
 
-// markOrigin records that the source confirmed a generation from the cache.
+// markOrigin records that the generation in use, which came from the cache, is still the live generation of the source.
 func (r *Refresher) markOrigin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +83,7 @@ func (r *Refresher) markOrigin() {
 // logAgain is the time after which the Refresher logs an unchanged fault again.
 const logAgain = 5 * time.Minute
 
-// record records the result of a check of the source in the metrics, the status and the log. While Require rejects the
+// record stores the result of a check of the source in the metrics, the status and the log. While Require rejects the
 // generation in use, record treats even a successful check as an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()

@@ -9,9 +9,10 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Unify converts two generations with the same kind and key of ids to the numbers of one dictionary, which has all ids
-// of both generations. The manifests of the results are unchanged and describe the stored bitmaps. If the two
-// generations already have the same numbers, as with dense ids, Unify returns them unchanged.
+// Unify converts the bitmaps of two generations to the user numbers of one dictionary, which has all ids of both
+// generations. Both generations must have the same kind and hash key of ids. The manifests of the results are unchanged
+// and describe the stored bitmaps. If the two generations already have the same user numbers, for example with dense
+// ids, Unify returns them unchanged.
 func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	if a.Manifest.SameNumbers(b.Manifest) {
 		return a, b, nil
@@ -26,8 +27,8 @@ func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	return ua, ub, err
 }
 
-// renumberedAs works like RenumberedBy, for a dictionary that contains all ids of the generation. The result has the
-// given dictionary.
+// renumberedAs works like RenumberedBy, but the given dictionary must contain all ids of the generation. The result has
+// the given dictionary as its own.
 func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error) {
 	r, err := NewRenumbering(g.Dictionary, d)
 	if err != nil {
@@ -39,7 +40,7 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 	return &n, nil
 }
 
-// Original returns the generation before Unify or RenumberedBy.
+// Original returns the generation as it was before Unify or RenumberedBy converted its bitmaps.
 func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
@@ -90,13 +91,14 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	return w.Close()
 }
 
-// place is a position in one of two generations: the number of an image in this generation.
+// place says where bothOf found an image: in which of the two generations, and the user number there.
 type place struct {
 	of     *Generation
 	number uint32
 }
 
-// bothOf yields the images of two generations in ascending order, each once.
+// bothOf yields the images (64-bit numbers of ids) in the dictionaries of two generations in ascending order, each
+// once.
 func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	return func(yield func(uint64, place) bool) {
 		next, stop := iter.Pull2(b.Dictionary.All())
@@ -124,8 +126,8 @@ func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	}
 }
 
-// Extended describes bitmaps of an earlier generation after RenumberedBy, together with the bitmaps of the later
-// generation. Numbers that the later dictionary lacks belong to users who are only in the earlier generation.
+// Extended is a dictionary for the users of two generations, an earlier one after RenumberedBy and a later one. User
+// numbers that the later dictionary lacks belong to users who are only in the earlier generation.
 type Extended struct {
 	Dictionary *Dictionary // of the users of both
 	Back       *Back
@@ -159,5 +161,5 @@ func Extend(earlier, later *Generation) (*Extended, error) {
 	return e, nil
 }
 
-// Bitmap converts a bitmap to the numbers of the dictionary with the users of both generations.
+// Bitmap converts a bitmap to the user numbers of the dictionary that has the users of both generations.
 func (e *Extended) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return (&Renumbering{to: e.to}).Bitmap(b) }

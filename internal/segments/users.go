@@ -7,8 +7,8 @@ import (
 	"capper/internal/dictionary"
 )
 
-// AppendUsers appends the users with the given numbers, which must come from bitmaps of the snapshot. AppendUsers is
-// the inverse of Numbers.
+// AppendUsers converts numbers from bitmaps of the snapshot to users, and appends these to dst. AppendUsers is the
+// inverse of Snapshot.Numbers.
 func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping.UserID {
 	if s.dictionary == nil {
 		return capping.AppendUsers(dst, numbers)
@@ -18,8 +18,9 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	return dst
 }
 
-// NumberAfter returns the lowest number of all users above the given user. If there is no such user, NumberAfter
-// returns a number above the numbers of all members. The given user need not be in the snapshot.
+// NumberAfter returns the lowest bitmap number that a user above the given user can have in the snapshot. If there is
+// no such user, NumberAfter returns a number above all numbers in the bitmaps. The given user need not be in the
+// snapshot.
 func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
 	if s.dictionary == nil {
 		return uint64(user) + 1

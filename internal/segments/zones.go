@@ -12,7 +12,7 @@ import (
 	"capper/internal/zones"
 )
 
-// Zone returns the time zone of a set whose name begins with ZonePrefix.
+// Zone returns the time zone that the name of a set contains after ZonePrefix.
 func Zone(set string) (*time.Location, error) {
 	location, err := zones.Load(strings.TrimPrefix(set, ZonePrefix))
 	if err != nil {
@@ -45,7 +45,7 @@ func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 	return z
 }
 
-// zones returns the sets of time zones.
+// zones returns the entries of the manifest's time zone sets.
 func (m *Manifest) zones() (list []*Set) {
 	for i := range m.Sets {
 		if strings.HasPrefix(m.Sets[i].Name, ZonePrefix) {
@@ -55,9 +55,9 @@ func (m *Manifest) zones() (list []*Set) {
 	return list
 }
 
-// Zoneless counts the users of any segment or set who are in no set of a time zone. Rules that use a user's time zone
-// apply the default zone to users without a time zone. The first call counts on half of the cores, and the snapshot
-// keeps the result.
+// Zoneless counts the users of any segment or set who are in no time zone set. Rules that use a user's time zone apply
+// the default zone to such users. The first call counts the users on half of the CPU cores, and the snapshot keeps the
+// result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()

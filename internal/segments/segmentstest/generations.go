@@ -1,4 +1,4 @@
-// Package segmentstest provides tests with unpublished generations.
+// Package segmentstest helps tests to make generations of segments without a publish.
 package segmentstest
 
 import (
@@ -25,7 +25,7 @@ func Stepping() func() time.Time {
 	return func() time.Time { return Epoch.Add(time.Duration(n.Add(1)) * time.Second) }
 }
 
-// Generation returns a generation with the given segments, created at Epoch.
+// Generation returns a generation with the given names and bitmaps of segments, created at Epoch.
 func Generation(t testing.TB, names []string, bitmaps ...*bitmap.Bitmap) *segments.Generation {
 	t.Helper()
 	return &segments.Generation{Manifest: Manifest(t, Epoch, "", names, bitmaps...), Bitmaps: bitmaps}
@@ -43,7 +43,7 @@ func Manifest(t testing.TB, at time.Time, reason string, names []string, bitmaps
 	return m
 }
 
-// MakeLive replaces current.json, which must exist.
+// MakeLive replaces the content of current.json, which must exist.
 func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	t.Helper()
 	_, tag, err := at.ReadTagged(t.Context(), segments.CurrentKey, "")
@@ -66,7 +66,7 @@ func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, er
 // sets.
 type WithoutSets struct{ capping.DenseIDs }
 
-// Set returns no set.
+// Set returns false: there is no set.
 func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
 
 // Zones returns no zones.

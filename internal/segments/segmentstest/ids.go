@@ -13,13 +13,13 @@ import (
 	"capper/internal/segments"
 )
 
-// Key returns a key of ids that depends on n.
+// Key returns a hash key for ids that depends on n.
 func Key(n byte) (key ids.Key) {
 	key[0], key[15] = n, 1
 	return key
 }
 
-// Numbered returns a dictionary of all ids in the lists, and for each list the bitmap of the ids' numbers.
+// Numbered returns a dictionary of all ids in the lists, and for each list a bitmap with the user numbers of its ids.
 func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Dictionary, []*bitmap.Bitmap) {
 	t.Helper()
 	var images []uint64
@@ -44,7 +44,7 @@ func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Di
 	return d, bitmaps
 }
 
-// Images returns the images of ids.
+// Images returns the images (64-bit numbers) of the given ids.
 func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) {
 	t.Helper()
 	for _, id := range list {
@@ -55,8 +55,8 @@ func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) 
 	return images
 }
 
-// Back returns the Back that converts the numbers of a dictionary to the ids in the lists, or nil for uint64, which
-// needs none.
+// Back returns the Back that converts the user numbers of a dictionary to the ids in the lists. For the kind uint64,
+// which needs no Back, the result is nil.
 func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
 	t.Helper()
 	if scheme.Kind() == ids.Uint64 {
@@ -91,8 +91,8 @@ func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]s
 	return back
 }
 
-// Snapshot returns a generation with the segment vip, which has all ids of a list. The snapshot can convert numbers to
-// ids.
+// Snapshot returns a snapshot with the segment "vip", which has all ids of a list. The snapshot can convert user
+// numbers to ids.
 func Snapshot(t testing.TB, scheme *ids.Scheme, vip []string) *segments.Snapshot {
 	t.Helper()
 	d, bitmaps := Numbered(t, scheme, vip)
