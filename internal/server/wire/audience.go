@@ -14,29 +14,31 @@ import (
 	"capper/internal/share"
 )
 
-// overloadedFor is the wait that the server recommends to a caller before the retry of an overloaded call.
+// overloadedFor is how long the server tells a caller to wait before a retry, when the server refused a call because of
+// overload.
 const overloadedFor = time.Second
 
-// Finder evaluates audience queries. A Finder is safe for concurrent use.
+// Finder finds or counts the users that match an audience query. A Finder is safe for concurrent use.
 type Finder struct {
 	Pin    Pin
 	engine *audience.Engine
 	turns  turns
 }
 
-// NewFinder returns a Finder that reads the segments generations which pin returns.
+// NewFinder returns a Finder that gets segments generations from the function pin.
 func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
 
-// found is a parsed audience expression, together with the sample, part and cursor of the query.
+// found is a parsed audience expression, together with the sample, the part and the cursor of the audience query.
 type found struct {
 	*audience.Audience
 	query audience.Query
 	plain string // expression after replacing configured names; "": it contains no configured name
 }
 
-// Snapshot returns the segments generation that a query names, and pins the generation.
+// Snapshot returns the segments generation that an audience query names, and keeps the generation in memory for later
+// calls.
 func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	if q.Cursor == "" {
 		return f.Pin.Pinned("generation", q.Generation)
@@ -52,7 +54,8 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	return f.Pin.Generation("cursor", cursor.Generation)
 }
 
-// find evaluates a query, which may use the named expressions of the configuration.
+// find parses an audience query, which may use the named expressions of the configuration, and looks up its segments
+// and sets.
 func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
 	e, err := audience.Parse(q.Audience)
 	if err == nil {
@@ -89,10 +92,10 @@ type Search struct {
 	Reserve func(bytes int64) error
 }
 
-// Find evaluates the query of the audience, and stores the matching users in the audience in ascending order. If more
-// users match than Find may return, and the query sets no max_users, Find returns an error with the number of matching
-// users. If the response lists users whose ids are not dense, Find also stores their ids, after reserving memory for
-// the ids.
+// Find evaluates the query of the audience a, and stores the matching users in a in ascending order. If more users
+// match than Find may return, and the query sets no "max_users", Find returns an error with the number of matching
+// users. If the response lists users whose ids are not dense (not 32-bit numbers), Find reserves memory for their ids
+// and stores the ids in a.
 func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	s, err := f.Snapshot(a.Query)
 	if err != nil {
@@ -124,7 +127,7 @@ func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	return err
 }
 
-// page waits until the holder may start an evaluation, and then evaluates a query.
+// page waits until it is the client's turn to evaluate an audience expression, and then evaluates the query.
 func (f *Finder) page(ctx context.Context, of *found, q *api.AudienceQuery, search *Search) (*audience.Page, error) {
 	end, err := f.turns.take(ctx, search.Holder)
 	if err != nil {
@@ -152,7 +155,8 @@ func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
 	return taken
 }
 
-// tooMany returns an error that contains the number of matching users and suggests smaller requests.
+// tooMany returns the error for an audience with more users than allowed. The error contains the number of matching
+// users and suggests smaller requests.
 func (of *found) tooMany(ctx context.Context, most int) error {
 	users, err := of.Count(ctx, of.query)
 	if err != nil {
@@ -170,15 +174,16 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// The price of a count, in users of the client's rate limit, is the size of the generation divided by one of these
-// constants. The price is highest for a sample, because the evaluation hashes each user of the audience.
+// The server charges a count of an audience to the client's rate limit. The charged number of users is the size of the
+// segments generation divided by one of these constants. The charge is highest for a sample, because the evaluation
+// hashes each user of the audience.
 const (
 	usersBroken  = 1000   // divisor for counts by segment and set
 	usersSampled = 200    // divisor for counts of a sample
 	usersCounted = 20_000 // divisor for total counts
 )
 
-// priceOf returns the price of counting the users of a query, in users of the client's rate limit.
+// priceOf returns how many users the server charges to the client's rate limit for counting the users of a query.
 func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	var users uint64
 	for _, size := range s.Segments() {
@@ -205,7 +210,7 @@ type Count struct {
 	Pay   func(price int) error // charges the price, before the count starts
 }
 
-// Count counts the users that match a query.
+// Count counts the users that match an audience query.
 func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.AudienceCount, error) {
 	s, err := f.Snapshot(r.Query)
 	if err != nil {
@@ -245,7 +250,7 @@ func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
 	return err
 }
 
-// evaluationFailure converts an error of the evaluation to a failure for the caller.
+// evaluationFailure converts an error from evaluating an audience expression to a failure for the caller.
 func evaluationFailure(err error) error {
 	var refused *Failure
 	switch {

@@ -9,7 +9,8 @@ import (
 	"capper/internal/ids"
 )
 
-// Audience holds the users of a request, which the request gives as ids or as an audience expression.
+// Audience holds the users of a request. The request either lists their ids or selects the users by an audience
+// expression.
 type Audience struct {
 	Query *api.AudienceQuery // expression that selects the users; nil: the request lists ids
 	Taken *api.AudienceTaken // result of Query; the caller sets it together with Users
@@ -18,8 +19,8 @@ type Audience struct {
 	Users []capping.UserID
 	Given *Given // ids of Users for the response; nil: dense ids as numbers, or no ids
 	Form  Form   // the form in which the response lists users
-	// Positions holds the position of each of Users in the packed ids of the request. Nil means that the request has no
-	// repeated ids.
+	// Positions holds, for each element of Users, its position in the packed ids of the request. Nil means that the
+	// request has no repeated ids.
 	Positions  []uint32
 	Duplicates int // number of repeated ids
 }
@@ -83,8 +84,8 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// listed decodes an array of at most limit user ids. If the array has more ids, the error text ends with the argument
-// remedy.
+// listed decodes an array of at most limit user ids. For an array with more ids, the error text ends with the argument
+// remedy, which tells the caller what to do instead.
 func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
 	if d.bounds.Scheme != nil {
 		return d.givenIDs(d.bounds.Scheme, field, limit, remedy)
@@ -98,13 +99,13 @@ func (d *decoder) listed(field string, limit int, remedy string) ([]capping.User
 	return users, nil, err
 }
 
-// capacity estimates the number of ids in the array that follows. The estimate assumes 5 digits for an id, because most
-// ids have at least 5 digits.
+// capacity estimates how many ids the JSON array at the current position has. The estimate assumes 5 digits for an id,
+// because most ids have at least 5 digits.
 func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
 }
 
-// audience decodes the users of a request without duplicates, or the query that selects the users.
+// audience returns the decoded users of a request without duplicates, or the audience query that selects the users.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
 		return Audience{Query: &d.asked, Form: InBitmaps}, nil
@@ -133,7 +134,7 @@ func (d *decoder) audience() (Audience, error) {
 	return a, nil
 }
 
-// ascending reports whether every element is greater than the previous element.
+// ascending reports whether each user number is greater than the user number before it.
 func ascending(users []capping.UserID) bool {
 	for i := 1; i < len(users); i++ {
 		if users[i-1] >= users[i] {
@@ -143,7 +144,7 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
-// UserBytes is the memory in bytes for one user of a request, without the original id in Given.
+// UserBytes is the memory in bytes for one decoded user of a request, without the memory for the original id in Given.
 const UserBytes = 8
 
 // Bytes returns the memory of the decoded users in bytes.
@@ -159,9 +160,9 @@ func (a *Audience) IDBytes() int {
 	return a.Given.bytesOf(len(a.Users))
 }
 
-// GivenBytes returns the memory in bytes for the ids of Given in the request and in the response, or for the positions
-// of packed ids. For dense ids that came as numbers, GivenBytes returns 0, because other estimates of the response size
-// include these ids.
+// GivenBytes returns the memory in bytes for the original ids in Given, or for the positions of packed ids, in request
+// and response. For dense ids that came as JSON numbers, GivenBytes returns 0, because other estimates of the response
+// size include these ids.
 func (a *Audience) GivenBytes() int64 {
 	switch {
 	case a.Form == InPositions && a.Given == nil:
@@ -173,7 +174,7 @@ func (a *Audience) GivenBytes() int64 {
 }
 
 // bitmapUsers decodes at most limit ids from a roaring bitmap in base64. bitmapUsers validates every byte of the bitmap
-// before the first id is expanded.
+// before it expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"capper/client/api"
 )
 
-// LookupRequest is a decoded POST /v1/segments/lookup. The caller checks whether the sets exist.
+// LookupRequest is a decoded POST /v1/segments/lookup. The decoder does not check whether the named sets exist.
 type LookupRequest struct {
 	Audience
 	Generation string   // generation to read; "": the generation of Query, or the current generation
@@ -74,7 +74,7 @@ func (d *decoder) sets() (names []string, err error) {
 	}
 }
 
-// CountRequest is a decoded POST /v1/audience/count.
+// CountRequest is the decoded body of POST /v1/audience/count.
 type CountRequest struct {
 	Query   api.AudienceQuery
 	Total   bool // the field detail is "total"

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// PermitsRequest is a decoded POST /v1/permits. The caller checks whether the pacers are configured.
+// PermitsRequest is a decoded POST /v1/permits. The decoder does not check whether the named pacers are configured.
 type PermitsRequest struct {
 	Pacers    []string // names, 1 to api.MaxPacers
 	Permits   int      // 0 to api.MaxPermits
@@ -39,8 +39,8 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 	return r, nil
 }
 
-// ReturnRequest is a decoded POST /v1/permits/return: the request that took the permits, and the number of used
-// permits.
+// ReturnRequest is a decoded POST /v1/permits/return. It names the earlier request that got the permits, and says how
+// many of them the caller has used.
 type ReturnRequest struct {
 	PermitsRequest
 	Used int
@@ -74,7 +74,7 @@ func DecodeReturn(body []byte) (*ReturnRequest, error) {
 	return r, nil
 }
 
-// ofPermits decodes a field of a call for permits.
+// ofPermits decodes one field of the body of a call for permits.
 func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 	switch name {
 	case "pacers":
@@ -147,7 +147,7 @@ func (d *decoder) pacer(field string) (string, error) {
 	return string(name), err
 }
 
-// share decodes a valid name of a client share.
+// share decodes a valid name of a client share (reserved part of a pacer's permits).
 func (d *decoder) share() (string, error) {
 	name, err := d.str("share")
 	if err == nil && !capping.IsName(string(name)) {
@@ -167,7 +167,7 @@ func (d *decoder) permits(field string) (int, error) {
 	return int(n), nil
 }
 
-// duration decodes a duration, which must be at least least and at most most.
+// duration decodes a duration between the arguments least and most, inclusive.
 func (d *decoder) duration(field string, least, most time.Duration) (time.Duration, error) {
 	if d.peek() != '"' {
 		return 0, Invalid(field, "%s is not a string: write a duration such as \"2s\"", d.value())

@@ -8,7 +8,7 @@ import (
 	"capper/internal/messages"
 )
 
-// Bounds limit the contents of a request.
+// Bounds limit how many users a request may contain, and say which ids and channels the decoder accepts.
 type Bounds struct {
 	IDs     int                     // maximum number of users in user_ids
 	Bitmap  int                     // maximum number of users in users_bitmap and of an audience expression
@@ -32,14 +32,15 @@ type FilterRequest struct {
 	At        string
 }
 
-// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check, and lists users of a message.
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check. Both calls name a message and a list of its
+// users.
 type MessageRequest struct {
 	Audience
 	MessageID string
 	Channel   string // "": in a release all channels, otherwise a send without a channel
 }
 
-// decoder decodes the fields of a request, which is a JSON object.
+// decoder decodes the fields of a request body, which is a JSON object.
 type decoder struct {
 	scanner
 	bounds Bounds
@@ -54,8 +55,8 @@ func newDecoder(body []byte, bounds Bounds) *decoder {
 	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
 }
 
-// DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter checks the fields channel and
-// at, for which it needs the policy and the clock.
+// DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter must check the fields "channel"
+// and "at", because these checks need the policy and the clock.
 func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &FilterRequest{Enforce: true, Record: true}
@@ -94,7 +95,7 @@ func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	return r, d.checkCombination(r)
 }
 
-// checkCombination checks that the values of the fields are consistent.
+// checkCombination returns an error if the fields of a filter request contradict each other.
 func (d *decoder) checkCombination(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
@@ -117,7 +118,7 @@ func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// bodyOfMessage describes the differences between the bodies of calls about users of a message.
+// bodyOfMessage describes in which details the bodies of POST /v1/release and POST /v1/sends/check differ.
 type bodyOfMessage struct {
 	noChannel string                  // meaning of an absent channel, for error texts
 	purpose   string                  // purpose of the message id, for error texts
@@ -202,7 +203,7 @@ func (d *decoder) markSeen(name string) error {
 	return nil
 }
 
-// queryOrUnknown decodes a field of api.AudienceQuery and rejects any other field.
+// queryOrUnknown decodes a field of an audience query (api.AudienceQuery), and rejects any other field as unknown.
 func (d *decoder) queryOrUnknown(name string) error {
 	known, err := d.query(name)
 	if !known {
@@ -231,7 +232,8 @@ func (d *decoder) unknown(name string) error {
 
 func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
 
-// id decodes an id that the caller chose, such as a message id. The argument most is the maximum length in bytes.
+// id decodes an id that the caller chose, such as a message id. The argument most is the maximum length of the id in
+// bytes.
 func (d *decoder) id(field string, most int) (string, error) {
 	id, err := d.str(field)
 	if err == nil && (len(id) == 0 || len(id) > most) {
@@ -240,8 +242,8 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// channel decodes the name of a channel. The argument without describes the meaning of an absent channel in the error
-// text.
+// channel decodes the name of a channel. The argument without is used in the error text, and describes what an absent
+// channel means.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
@@ -250,7 +252,7 @@ func (d *decoder) channel(without string) (string, error) {
 	return string(name), err
 }
 
-// sendChannel decodes the channel of a send.
+// sendChannel decodes the channel name of a send that a call records or looks for.
 func (d *decoder) sendChannel(field string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
@@ -267,7 +269,8 @@ func (b *Bounds) emptyChannel(field string) error {
 	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
-// detail decodes a field with two possible values: it returns false for usual and true for other.
+// detail decodes the field "detail", which has two possible values. detail returns false for the value usual, and true
+// for the value other.
 func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {

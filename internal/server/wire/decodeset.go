@@ -10,18 +10,18 @@ import (
 	"capper/internal/capping"
 )
 
-// SetChange is a decoded POST /v1/sets/{set}/members. Add and Remove are strictly ascending, and no user is in both
-// lists.
+// SetChange is a decoded POST /v1/sets/{set}/members, which adds users to a set and removes users from it. Add and
+// Remove are strictly ascending, and no user is in both lists.
 type SetChange struct {
 	Add, Remove []capping.UserID
 	At          capping.Instant // 0: the request contains no time
 
 	added, removed *Given // ids of Add and Remove; nil: dense ids as numbers, or images
-	// addedImages and removedImages say that the request listed the users by images.
+	// addedImages and removedImages say that the request listed the users by id images (64-bit keyed hashes of ids).
 	addedImages, removedImages bool
 }
 
-// Users returns the number of users in Add and Remove.
+// Users returns how many users the request adds and removes.
 func (c *SetChange) Users() int { return len(c.Add) + len(c.Remove) }
 
 // Bytes returns the memory of the decoded users in bytes.
@@ -29,12 +29,12 @@ func (c *SetChange) Bytes() int64 {
 	return UserBytes*int64(c.Users()) + c.added.size() + c.removed.size()
 }
 
-// AnswerBytes returns the memory in bytes that ids use in the request and in the response. Dense ids that came as
-// numbers count as 0.
+// AnswerBytes returns the approximate memory in bytes for ids in the response. Dense ids that came as JSON numbers
+// count as 0.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
-// Unstored adds users to a failure, in ascending order. Users belong to the failure when the store may not have stored
-// their changes.
+// Unstored adds to the failure f the users for whom the store may not have stored the change. The users must be in
+// ascending order.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
 		f.Unavailable = capping.AppendDense(nil, users)
@@ -57,7 +57,7 @@ func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	}
 }
 
-// Field returns the name of the request field that listed users, for errors about their number.
+// Field returns the name of the request field that listed users, for errors about the number of users.
 func (c *SetChange) Field() string {
 	if len(c.Add) == 0 {
 		return "remove"
@@ -72,8 +72,8 @@ type setDecoder struct {
 	field  map[*[]capping.UserID]string // name of the field that gave the list
 }
 
-// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a time after
-// latest, and replaces a time between now and latest by now.
+// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a time of the
+// change after latest, and replaces a time between now and latest by now.
 func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
 	d := &setDecoder{decoder: newDecoder(body, bounds), field: map[*[]capping.UserID]string{}}
 	c := &d.change
@@ -98,7 +98,7 @@ func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetCha
 	return c, d.check()
 }
 
-// list decodes a field that lists users as ids, as images or as a bitmap.
+// list decodes a field that lists users as ids, as id images (64-bit keyed hashes of ids) or as a bitmap.
 func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	if other := d.field[to]; other != "" {
 		return Invalid(name, "%s and %s are both given, but at most one of them is allowed", other, name)
@@ -147,10 +147,10 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// most returns the maximum number of users in a list.
+// most returns how many users the request may add or remove at most.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
-// images decodes an array of images, and returns distinct users in ascending order.
+// images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in ascending order.
 func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	if d.bounds.Scheme == nil {
 		return nil, Invalid(field, "this deployment's ids are dense: use %s", strings.TrimSuffix(field, "_images"))
@@ -189,7 +189,7 @@ func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 // earliest is the earliest time that a change of a set may have.
 var earliest = capping.Instant(0).Time()
 
-// time decodes the field at, the time of the changes.
+// time decodes the field "at", which is the time of the changes.
 func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	const field = "at"
 	text, err := d.str(field)
@@ -209,7 +209,7 @@ func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	return min(capping.InstantOf(at), capping.InstantOf(now)), nil
 }
 
-// check checks that the two lists of users are consistent.
+// check returns an error if the request lists no users, too many users, or a user both to add and to remove.
 func (d *setDecoder) check() error {
 	c := &d.change
 	switch n := c.Users(); {
@@ -239,8 +239,8 @@ func (d *setDecoder) check() error {
 	return nil
 }
 
-// firstField returns the name of the field that listed users to add. If there is no such field, firstField returns the
-// name of the field that listed users to remove.
+// firstField returns the name of the request field that listed users to add. If the request adds no users, firstField
+// returns the name of the field that listed users to remove.
 func (d *setDecoder) firstField() string {
 	if field := d.field[&d.change.Add]; field != "" {
 		return field

@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// denialTexts caches JSON text for denials. All users of one segment whom the same rule denies share one text. The
-// indexes of the cache are the segment code, the reason and the rule.
+// denialTexts caches the JSON text that describes why a user was denied. All users of one segment whom the same rule
+// denies share one text. The cache is indexed by segment code, reason and rule.
 type denialTexts struct {
 	d     *capping.Decisions
 	texts [][reasons][]denialText
@@ -17,14 +17,14 @@ type denialTexts struct {
 	text  string
 }
 
-// cause is the cache key of a denial text.
+// cause identifies a cached denial text: segment code, reason and rule.
 type cause struct {
 	code uint8
 	by   capping.Reason
 	rule uint8
 }
 
-// denialText holds the JSON text of a denial between the user_id field and the value of retry_at.
+// denialText holds the JSON text of a denied user between the value of "user_id" and the value of "retry_at".
 type denialText struct {
 	text   string // "": not yet built
 	byZone bool   // the user's time zone and the key retry_at follow
@@ -94,7 +94,7 @@ func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
 	return denialText{string(append(text, `,"retry_at":`...)), false}
 }
 
-// zone returns JSON text with the time zone in which user i was denied, followed by the key retry_at.
+// zone returns JSON text with the time zone in which user i was denied, followed by the JSON key "retry_at".
 func (t *denialTexts) zone(i int) string {
 	place := t.d.Zone(i)
 	if place == t.place && t.text != "" {

@@ -11,22 +11,23 @@
 // The decoder validates every byte of a bitmap before it expands the first id. The validation takes time linear in the
 // size of the bitmap. The validation in the roaring bitmap library takes quadratic time for a container of many runs.
 //
-// Ids that are not dense, and dense ids as JSON strings, are decoded differently. A Given keeps ids that are not dense,
-// and dense ids as JSON strings, in one slice, packed or as text, in the order of the users. The encoder copies the ids
-// from the slice of the Given. The decoder chooses between the two ways once for each list.
+// Dense ids (32-bit numbers) in JSON numbers are decoded directly to user numbers. For ids that are not dense, and for
+// dense ids in JSON strings, a Given also keeps the original ids. The Given keeps the ids in one slice, packed or as
+// text, in the order of the users, and the encoder copies the ids from this slice. The decoder chooses between the two
+// representations once for each list of ids.
 //
 // # Encoding
 //
 // One pass counts the decisions. The encoder then appends the response to a buffer, without allocating a value for each
-// user or permit. The encoder writes a bitmap one container at a time from users in ascending order. The encoder writes
-// the slots of permits as durations from now.
+// user or permit. The encoder writes a roaring bitmap one container at a time, from users in ascending order. The
+// encoder writes the slots (times of use) of permits as durations from now.
 //
 // # Lookup
 //
 // A lookup reads one segments generation: its names, the members of a segment or set, the segments and sets of users,
-// or the users of an audience expression. The call uses the current generation, or an earlier generation that is
-// pinned. A call for a page of members or of an audience pins the generation, so that the call for the next page reads
-// the same generation.
+// or the users of an audience expression. The lookup uses the current generation, or an earlier generation that is
+// still in memory. A call for a page of members or of an audience keeps its generation in memory, so that the call for
+// the next page reads the same generation.
 //
 // Evaluating an audience expression uses all cores for some time, so Finder limits the number of concurrent
 // evaluations. Waiting clients take turns, so that a client with many calls does not delay the calls of other clients.

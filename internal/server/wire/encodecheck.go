@@ -24,16 +24,16 @@ type missingSends struct {
 	UserIDs   []json.RawMessage `json:"user_ids"`
 }
 
-// group holds the users without the send whose logs the store keeps in the same partition.
+// group holds users who lack the send, and whose logs of sends the store keeps in the same partition.
 type group struct {
 	partition *int
 	node      string
 	places    []int // positions of the users in the request
 }
 
-// CheckAnswer returns the response to a call that looks for recorded sends. The function locate returns where the store
-// keeps a user's log; nil means that the store has only one location. The response lists ids, even when the request
-// contained a bitmap or packed ids.
+// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The function locate returns
+// the partition and node with a user's log; nil means that the store has only one location. The response to POST
+// /v1/sends/check lists ids, even when the request contained a bitmap or packed ids.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
 ) any {
@@ -69,8 +69,8 @@ func CheckAnswer(
 	return a
 }
 
-// grouped groups users by the partition of their logs, in ascending order. The argument places lists the positions of
-// the users in the request.
+// grouped groups users by the partition that holds their logs of sends, in ascending order of partitions. The argument
+// places lists the positions of the users in the request.
 func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
 		if len(places) == 0 {

@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// answer encodes a response by appending to a buffer, without reflection and without allocating a value for each user.
+// answer encodes an HTTP response by appending to a buffer, without reflection and without allocating a value for each
+// user.
 type answer struct {
 	out     []byte
 	scratch []byte // buffer for bitmaps
@@ -71,7 +72,7 @@ func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o ==
 func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
 func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
-// lists writes the decisions of a request with user_ids.
+// lists writes the decisions about the users of a request that listed ids in the field "user_ids".
 func (a *answer) lists() {
 	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
 	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
@@ -81,7 +82,7 @@ func (a *answer) lists() {
 	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
 
-// listed writes the n users whose outcome matches, in the order of the request.
+// listed writes the ids of the n users whose outcome matches, in the order of the request.
 func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	if a.given == nil {
 		return a.list(a.pick(n, match))
@@ -112,7 +113,7 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 	return a.raw(`]`)
 }
 
-// bitmaps writes the decisions of a request with users_bitmap, users_packed or audience.
+// bitmaps writes the decisions of a request with the field "users_bitmap", "users_packed" or "audience".
 func (a *answer) bitmaps() {
 	one, many := a.form.names()
 	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
@@ -228,7 +229,7 @@ func (a *answer) summary() {
 	a.raw(`}`)
 }
 
-// counts writes a JSON object of counts.
+// counts writes a JSON object that maps names to numbers of users.
 func (a *answer) counts(counts []count) *answer {
 	a.raw(`{`)
 	for i, c := range counts {
@@ -240,8 +241,8 @@ func (a *answer) counts(counts []count) *answer {
 	return a.raw(`}`)
 }
 
-// instantWriter encodes instants, and caches the text of the last date, because formatting a date takes most of the
-// time.
+// instantWriter encodes times as JSON strings, and caches the text of the last date, because formatting a date takes
+// most of the time.
 type instantWriter struct {
 	day  int64 // days since the instant 0, plus 1; 0: no date cached
 	text [len(`"2006-01-02T15:04:05.000Z"`)]byte
@@ -257,7 +258,7 @@ var twoDigits = func() (digits [100]uint16) {
 	return digits
 }()
 
-// append appends an instant as a JSON string. For capping.Never append writes null, which tells the caller that waiting
+// append appends a time as a JSON string. For capping.Never, append writes null, which tells the caller that waiting
 // does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
@@ -281,8 +282,8 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	return append(dst, c.text[:]...)
 }
 
-// appendBase64Bitmap appends a bitmap of the users, in base64, as a JSON string. The users must be in ascending order.
-// appendBase64Bitmap uses scratch as a buffer and returns scratch for the next call.
+// appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The users must be in ascending
+// order. appendBase64Bitmap uses scratch as a buffer and returns scratch for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

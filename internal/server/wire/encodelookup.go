@@ -30,13 +30,15 @@ func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	return a.out
 }
 
-// combination is a segment and a set of sets. Many users of a lookup have the same combination.
+// combination is a segment together with the sets that contain a user. Many users of a lookup have the same
+// combination.
 type combination struct {
 	sets uint64
 	code uint8
 }
 
-// memberships writes the segment and the sets of each user. The JSON text of each combination is encoded only once.
+// memberships writes the segment and the sets of each user. It encodes the JSON text of each combination of segment and
+// sets only once.
 func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination
@@ -66,7 +68,7 @@ func (a *answer) memberships(m *membership, users []capping.UserID) {
 	}
 }
 
-// textOf returns the JSON text of a combination, which follows the user_id field.
+// textOf returns the JSON text of a segment and sets, which follows the field "user_id" of a user.
 func textOf(m *membership, c combination) string {
 	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
 	text = append(text, `,"sets":[`...)
@@ -90,8 +92,8 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes a bitmap for each segment that has users. The argument of holds the number that a bitmap
-// contains for each user.
+// segmentBitmaps writes a bitmap of the users in each segment that has users. The slice argument of holds, for each
+// user, the number that represents the user in the bitmaps.
 func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
 	for i, user := range of {
@@ -110,8 +112,8 @@ func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// setBitmaps writes a bitmap for each requested set. The argument of holds the number that a bitmap contains for each
-// user.
+// setBitmaps writes a bitmap of the users in each requested set. The slice argument of holds, for each user, the number
+// that represents the user in the bitmaps.
 func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {
 		a.users = a.users[:0]

@@ -33,8 +33,8 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// slots writes the slots of the granted permits as durations from now. The duration is 0 for a permit whose slot is in
-// the past, because the caller may use the permit immediately.
+// slots writes the slots (times of use) of the granted permits as durations from now. The duration is 0 for a permit
+// whose slot is in the past, because the caller may use the permit immediately.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true
 	flush := func() {
@@ -77,7 +77,7 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 }
 
 // limitedBy writes the name of the limit that delays the next permit. The field is absent when the next permit needs no
-// wait. When a repeated call gets the same refusal as the first call, the next permit may need no wait.
+// wait. A repeated call gets the same refusal as the first call, so the next permit may need no wait by then.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return
@@ -120,7 +120,8 @@ func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) 
 	a.raw(`}`)
 }
 
-// limits writes the rate and all limits of a pacer, for a call that reads the permits of a message or key.
+// limits writes the rate and all limits of a pacer, for a call that reads how many permits were granted for a message
+// or key.
 func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	if p.Rate.Permits > 0 {
 		a.raw(`,"rate":`).text(p.Rate.String())

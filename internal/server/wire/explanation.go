@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Explanation converts the reasons for allowing or denying a user to the type of package api.
+// Explanation converts the reasons why a user would be allowed or denied now to the type of package api.
 func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	answer := &api.Explanation{
 		UserID: capping.Dense(user), Segment: SegmentName(e.Segment), Generation: e.Generation,
@@ -39,7 +39,7 @@ func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	return answer
 }
 
-// addWithheld adds the rules that deny the user for reasons other than earlier sends.
+// addWithheld adds to the response the rules that deny the user for reasons other than earlier sends.
 func addWithheld(answer *api.Explanation, e *capping.Explanation) {
 	for _, suppression := range e.Suppressed {
 		answer.Suppressed = append(answer.Suppressed, suppressionOf(suppression, e.Policy))

@@ -17,10 +17,11 @@ type Failure struct {
 	RetryAfter  time.Duration // 0: no header Retry-After; each status 503 has the header
 	Cause       error         // for operators; nil: Message says everything
 	Unavailable []uint32      // users whose changes may not be stored; see api.Error
-	// UnavailableIDs lists the canonical ids of the users whose changes may not be stored. It is empty if the ids of
-	// the call are dense ids as numbers.
+	// UnavailableIDs lists the canonical ids of the users whose changes may not be stored. UnavailableIDs is empty if
+	// the call listed dense ids as JSON numbers.
 	UnavailableIDs []string
-	// UnavailableImages lists the users whose changes may not be stored and whom the call named by image.
+	// UnavailableImages lists those users whose changes may not be stored and whom the call listed by id image (64-bit
+	// keyed hash).
 	UnavailableImages []string
 }
 
@@ -29,8 +30,8 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 // Unwrap returns the cause of the failure.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// NewFailure returns a failure that does not belong to a single field. For the HTTP status 503, NewFailure sets the
-// header Retry-After to one second.
+// NewFailure returns a failure that does not concern a single field of the request. For the HTTP status 503, NewFailure
+// sets the header Retry-After to one second.
 func NewFailure(code api.Code, format string, args ...any) *Failure {
 	f := &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
 	if code.Status() == http.StatusServiceUnavailable {
@@ -39,14 +40,15 @@ func NewFailure(code api.Code, format string, args ...any) *Failure {
 	return f
 }
 
-// FieldFailure returns a failure that belongs to a field of the request. The message begins with the name of the field.
+// FieldFailure returns a failure that concerns one field of the request. The error message begins with the name of the
+// field.
 func FieldFailure(code api.Code, field, format string, args ...any) *Failure {
 	f := NewFailure(code, "%s: %s", field, fmt.Sprintf(format, args...))
 	f.Field = field
 	return f
 }
 
-// Invalid returns the failure of a field whose value is invalid.
+// Invalid returns the failure of a request in which the value of a field is invalid.
 func Invalid(field, format string, args ...any) *Failure {
 	return FieldFailure(api.CodeInvalidRequest, field, format, args...)
 }
@@ -56,8 +58,8 @@ func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }
 
-// StoreFailure returns the failure of a call that the store could not answer. If the context has ended, the message
-// suggests a retry. If the context has not ended, the message refers to /v1/status.
+// StoreFailure returns the failure of a call that the store could not answer. If the context has ended, the error
+// message suggests a retry. Otherwise the error message refers to /v1/status.
 func StoreFailure(ctx context.Context, err error) *Failure {
 	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {
@@ -90,7 +92,7 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// Clip returns b as text for an error message. Clip shortens a text of more than 40 bytes.
+// Clip converts b to text for an error message, and shortens a text of more than 40 bytes.
 func Clip(b []byte) string {
 	if len(b) > 40 {
 		return string(bytes.ToValidUTF8(b[:40], []byte("?"))) + "…"

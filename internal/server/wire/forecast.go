@@ -16,8 +16,8 @@ type ForecastRequest struct {
 	Used    bool
 }
 
-// DecodeForecast strictly decodes the body of POST /v1/forecast. The caller of DecodeForecast checks the fields channel
-// and at, for which it needs the policy and the clock.
+// DecodeForecast strictly decodes the body of POST /v1/forecast. The caller of DecodeForecast must check the fields
+// "channel" and "at", because these checks need the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &ForecastRequest{}
@@ -93,7 +93,7 @@ func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	return times, nil
 }
 
-// LimitUses converts the use of limits to the type of package api.
+// LimitUses converts the numbers of users by used sends of each limit to the type of package api.
 func LimitUses(uses []capping.Use) []api.LimitUse {
 	list := make([]api.LimitUse, len(uses))
 	for i := range uses {

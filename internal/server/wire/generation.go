@@ -12,17 +12,18 @@ import (
 	"capper/internal/segments"
 )
 
-// notYetFor is the longest wait that the server recommends before a retry, for a call that names a future generation.
-// The call makes the service look for the generation immediately, so the generation is usually loaded soon.
+// notYetFor is the longest wait before a retry that the server recommends to a caller that names a generation which the
+// service has not loaded yet. Such a call makes the service look for the generation immediately, so the generation is
+// usually loaded soon.
 const notYetFor = 5 * time.Second
 
-// Pin returns the segments generation with the given name, and keeps the generation in memory for later calls. For the
-// name "", Pin returns the current generation without pinning it. The error is a *segments.GoneError or a
+// Pin returns the segments generation with the given name, and keeps ("pins") the generation in memory for later calls.
+// For the name "", Pin returns the current generation without pinning it. The error is a *segments.GoneError or a
 // *segments.NotYetError. Pin is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
-// Generation returns the generation with the given name. For the name "", Generation returns the current generation.
-// The argument field is the request field that named the generation.
+// Generation returns the segments generation with the given name. For the name "", Generation returns the current
+// generation. The argument field is the name of the request field that contained the generation name.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
@@ -42,7 +43,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// Pinned does the same as Generation, and also pins the current generation.
+// Pinned does the same as Generation, but keeps the current generation in memory for later calls, too.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -51,7 +52,8 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped returns the text of an error about a name that a caller sent. clipped shortens the name in the text.
+// clipped returns the text of an error about a name that a caller sent. If the name is long, clipped shortens it in the
+// text.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
@@ -69,7 +71,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// meant returns a hint for an error text, with the existing name that is most similar to the given name.
+// meant returns a hint for an error text: the existing name that is most similar to a given, unknown name.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

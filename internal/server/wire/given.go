@@ -15,25 +15,25 @@ import (
 	"capper/internal/segments"
 )
 
-// Given holds the ids of the users in a request, for the response. An image cannot be converted back to its id, so the
-// request keeps the ids in addition to the images. A nil *Given means dense ids that came as JSON numbers: the ids
-// equal the users.
+// Given holds the original ids of the users in a request, which the response needs. An id image (64-bit keyed hash of
+// an id) cannot be converted back to its id, so the request keeps both. A nil *Given means dense ids (32-bit numbers)
+// that came as JSON numbers: the ids equal the users.
 type Given struct {
 	scheme *ids.Scheme
-	// For uuid and uint64, packed holds the ids with the width of the scheme. For text, packed holds the ids one after
-	// another. For dense ids, packed is empty, because the ids equal the users.
+	// For ids of the kinds uuid and uint64, packed holds the ids as bytes of fixed width. For ids of the kind text,
+	// packed holds the texts one after another. For dense ids, packed is empty, because the ids equal the users.
 	packed []byte
 	ends   []uint32 // for text: the end of each id in packed
 	images bool     // the request listed images; scheme is the scheme of dense ids
 	quoted bool     // dense, uint64: an id came as a string, or is too large for numbers in JavaScript
 }
 
-// maxNumber is the largest id that a response contains as a JSON number. Readers that parse numbers as floating point
-// round larger ids.
+// maxNumber is the largest id that a response contains as a JSON number. Clients that parse JSON numbers as
+// floating-point numbers would round larger ids.
 const maxNumber = 1 << 53
 
-// givenOf returns the ids of users, whom the argument numbers lists by their numbers in the generation. The generation
-// must contain its ids.
+// givenOf returns the ids of users. The argument numbers lists the users by their numbers in the segments generation,
+// which must contain the ids of its users.
 func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	g = &Given{scheme: s.IDs(), quoted: true}
 	if g.scheme.Kind() == ids.Text {
@@ -48,10 +48,11 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	return g, nil
 }
 
-// textBytes is the size in bytes that estimates assume for a text id.
+// textBytes is the size of a text id in bytes that estimates of memory assume.
 const textBytes = 64
 
-// NameBytes returns the approximate size in bytes of one id in JSON, including a comma. A nil scheme means dense ids.
+// NameBytes returns the approximate size in bytes of one id in JSON, including a comma. A nil scheme means dense ids
+// (32-bit numbers).
 func NameBytes(scheme *ids.Scheme) int64 {
 	switch {
 	case scheme == nil:
@@ -62,7 +63,7 @@ func NameBytes(scheme *ids.Scheme) int64 {
 	return int64((&Given{scheme: scheme}).bytesOf(1))
 }
 
-// givenSize returns the memory in bytes of the ids that givenOf returns.
+// givenSize returns how many bytes of memory the ids take that givenOf returns.
 func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	if s.IDs().Kind() == ids.Text {
 		return s.TextBytes(numbers) + 4*int64(len(numbers))
@@ -94,7 +95,7 @@ func (g *Given) bytesOf(users int) int {
 	return len(`"18446744073709551615",`)
 }
 
-// append appends the id of user i as a JSON value.
+// append appends the id of the user with the index i as a JSON value.
 func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
 	if g.images {
 		return fmt.Appendf(dst, `"image:%016x"`, uint64(user))
@@ -116,7 +117,7 @@ func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
 	return append(dst, '"')
 }
 
-// text returns the id of user i, for ids of the kind text.
+// text returns the id of the user with the index i, if the ids are texts.
 func (g *Given) text(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
@@ -125,7 +126,7 @@ func (g *Given) text(i int) []byte {
 	return g.packed[begin:g.ends[i]]
 }
 
-// appendTextID appends an id of the kind text as a JSON string. A text id is valid UTF-8 without control characters.
+// appendTextID appends a text id as a JSON string. A text id is valid UTF-8 without control characters.
 func appendTextID(dst, id []byte) []byte {
 	dst = append(dst, '"')
 	for _, c := range id {
@@ -150,7 +151,8 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move copies the id of user from to the index to, which is not larger. The ids between the two indexes become invalid.
+// move copies an id from the index from to the smaller or equal index to. The ids between the two indexes become
+// invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {
 	case width > 0:
@@ -165,7 +167,7 @@ func (g *Given) move(to, from int) {
 	}
 }
 
-// cut removes the ids of all users after the first n.
+// cut removes all ids except those of the first n users.
 func (g *Given) cut(n int) {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = g.packed[:width*n]
@@ -175,7 +177,7 @@ func (g *Given) cut(n int) {
 	}
 }
 
-// skip adds an empty id for the next user.
+// skip adds an empty id, for a user whose id the request did not contain.
 func (g *Given) skip() {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = append(g.packed, make([]byte, width)...)
@@ -184,8 +186,8 @@ func (g *Given) skip() {
 	}
 }
 
-// distinct removes repeated users and their ids, and keeps the order of the request. Two ids with the same image count
-// as one user.
+// distinct removes repeated users and their ids, and keeps the order of the request. Two ids with the same id image
+// (64-bit keyed hash) count as one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
@@ -214,7 +216,8 @@ func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	return list, to
 }
 
-// name returns the id of user i as a JSON value. A nil *Given means dense ids that came as JSON numbers.
+// name returns the id of the user with the index i as a JSON value. A nil *Given means dense ids that came as JSON
+// numbers.
 func (g *Given) name(i int, user capping.UserID) string {
 	if g == nil {
 		return strconv.FormatUint(uint64(user), 10)
@@ -222,7 +225,8 @@ func (g *Given) name(i int, user capping.UserID) string {
 	return string(g.append(nil, i, user))
 }
 
-// canonical returns the canonical text of the id of user i. A nil *Given means dense ids that came as JSON numbers.
+// canonical returns the canonical text of the id of the user with the index i. A nil *Given means dense ids that came
+// as JSON numbers.
 func (g *Given) canonical(i int, user capping.UserID) string {
 	switch {
 	case g == nil || g.scheme.Kind() == ids.Dense:
@@ -245,12 +249,12 @@ type givenDecoder struct {
 	given  *Given
 }
 
-// givenBytes is the memory in bytes for one user: an image, an id of 16 bytes, and two entries in the table that finds
-// repeated users. The memory for the bytes of text ids is not included.
+// givenBytes is the memory in bytes for one user: an id image of 8 bytes, an id of 16 bytes, and two entries in the
+// table that finds repeated users. givenBytes does not include the bytes of text ids.
 const givenBytes = 8 + 16 + 8
 
-// givenIDs decodes an array of at most limit ids, which the scheme parses. If the array has more ids, the error text
-// ends with the argument remedy.
+// givenIDs decodes an array of at most limit ids, which the scheme parses. For an array with more ids, the error text
+// ends with the argument remedy, which tells the caller what to do instead.
 func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy string) (
 	[]capping.UserID, *Given, error) {
 	if !d.accept('[') {
@@ -286,7 +290,7 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// allocate allocates memory for at most n further ids of the document. The caller of allocate has already reserved
+// allocate allocates memory for at most n further ids of the request. The caller of allocate has already reserved
 // memory for text ids.
 func (g *givenDecoder) allocate(n int) {
 	if width := g.given.scheme.Width(); width > 0 {
@@ -297,7 +301,7 @@ func (g *givenDecoder) allocate(n int) {
 	}
 }
 
-// reserved returns the number of bytes that allocate allocates.
+// reserved returns how many bytes the method allocate needs for n ids.
 func (g *givenDecoder) reserved(n int) int64 {
 	if g.kind == ids.Text {
 		return int64(len(g.data)-g.pos) + 4*int64(n)
@@ -305,7 +309,7 @@ func (g *givenDecoder) reserved(n int) int64 {
 	return int64(g.given.scheme.Width() * n)
 }
 
-// one decodes one id.
+// one decodes the next id of the request.
 func (g *givenDecoder) one() error {
 	g.skipSpace()
 	if g.kind == ids.UUID && g.dashedUUID() {
@@ -326,7 +330,7 @@ func (g *givenDecoder) one() error {
 	return nil
 }
 
-// at returns the JSON path of the current id.
+// at returns the JSON path of the current id, for error texts.
 func (g *givenDecoder) at() string {
 	if g.path != nil {
 		return g.path()
@@ -347,7 +351,7 @@ func (g *givenDecoder) dashedUUID() bool {
 	return true
 }
 
-// text decodes a JSON string or a JSON number as text.
+// text reads a JSON string or a JSON number, and returns its text.
 func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
 	if g.pos < len(g.data) && g.data[g.pos] == '"' {
 		field := g.field
@@ -369,7 +373,7 @@ func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
 	return text, false, nil
 }
 
-// notGiven returns the failure for a value that cannot be an id.
+// notGiven returns the failure for a JSON value that cannot be an id.
 func (g *givenDecoder) notGiven() error {
 	if c := g.peek(); g.pos == len(g.data) || c == ']' || c == ',' {
 		return g.syntax("a user id")

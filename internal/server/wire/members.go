@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Members holds the members of a set or of a segment. Precedence decides the only segment of a user who matches several
-// segments.
+// Members holds the members of a set or of a segment. A user who matches several segments is a member only of the
+// segment with the highest precedence.
 type Members struct {
 	name     string
 	snapshot *segments.Snapshot
@@ -19,7 +19,7 @@ type Members struct {
 	code     uint8          // code of the segment
 }
 
-// MembersOf returns the members of a segment or set in a generation.
+// MembersOf returns the members that a segment or set has in a segments generation.
 func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 	if set := s.Set(name); set != nil {
 		return &Members{name: name, snapshot: s, set: set}, nil
@@ -34,10 +34,10 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 		s.Generation(), Clip([]byte(name)), meant(name, append(names, setsOf(s)...)))
 }
 
-// Generation returns the name of the generation.
+// Generation returns the name of the segments generation from which the members come.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
-// blocks returns the key of the last block with a member, plus one.
+// blocks returns the number of blocks of 65,536 user numbers, up to the last block with a member.
 func (m *Members) blocks() int {
 	if m.set != nil {
 		return m.set.Blocks()
@@ -45,7 +45,7 @@ func (m *Members) blocks() int {
 	return m.snapshot.Codes().Blocks()
 }
 
-// load writes the members of a block to w, and returns false when the block has no members.
+// load writes the members in one block of 65,536 user numbers to w, and returns false when the block has no members.
 func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	var extent bitmap.Extent
 	if m.set != nil {
@@ -59,8 +59,8 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// numbers returns up to n members in ascending order, beginning with the number first, and reports whether further
-// members follow.
+// numbers returns up to n members in ascending order, none below the number first, and reports whether further members
+// follow.
 func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	numbers = []uint32{}
 	var w bitmap.Words
@@ -79,7 +79,7 @@ func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	return numbers, false
 }
 
-// Page returns up to n members, beginning at the position from.
+// Page returns a page of up to n members, beginning at the position from.
 func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	first := uint64(0)
 	if from.given {
@@ -98,7 +98,8 @@ func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	return p, err
 }
 
-// noNames returns the failure of a call that would list users, when the generation does not contain user ids.
+// noNames returns the failure of a call that would list users by id, if the segments generation does not contain the
+// ids of its users.
 func noNames(s *segments.Snapshot, field, instead string) error {
 	const text = "generation %s does not contain its ids (segmentbuild build --no-names): %s"
 	if field == "" {
@@ -145,7 +146,7 @@ func EncodeMembers(dst []byte, page *PageOfMembers) []byte {
 	return a.raw("}\n").out
 }
 
-// Bitmap returns all members. Bitmap waits until the holder may start an evaluation. Bitmap then computes the members
+// Bitmap returns a bitmap of all members. Bitmap waits until it is the client's turn, because it computes the members
 // of a segment on all cores.
 func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap.Bitmap, error) {
 	if m.set != nil {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds the decisions of a call to the counts of the message.
+// AddAnswers adds the decisions of a call to the counts of the call's message.
 func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at capping.Instant) {
 	to.AddCall(at, d.Policy.Version)
 	to.Asked += int64(s.Requested)
@@ -34,7 +34,8 @@ func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at cappi
 	}
 }
 
-// Totals returns the counts of one call, without counts for segments, sets and shadow limits.
+// Totals returns how many users one call allowed, denied and left undecided, without counts for segments, sets and
+// shadow limits.
 func Totals(s *Summary, at capping.Instant) *messages.Answers {
 	call := &messages.Answers{Calls: 1, First: at, Last: at, Asked: int64(s.Requested), Allowed: int64(s.Allowed),
 		Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable)}
@@ -69,7 +70,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 	(*to)[name] += int64(users)
 }
 
-// Message converts the counts of a message to the type of package api.
+// Message converts the decision counts of a message to the type of package api.
 func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	answer := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Title: c.Title, Channel: policy.ChannelName(c.Channel),
@@ -93,11 +94,11 @@ func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	return answer
 }
 
-// messageOrders maps each order of a list of messages to its name in the API.
+// messageOrders maps each sort order of the list of messages to its name in the API.
 var messageOrders = []string{messages.ByLast: "last_call", messages.ByAsked: "asked"}
 
-// MessageOrder decodes the query parameters sort and cursor of a list of messages. The result after is nil for the
-// first page.
+// MessageOrder decodes the query parameters "sort" and "cursor" of a call for a list of messages. The result after is
+// nil for the first page.
 func MessageOrder(parameters map[string]string) (order messages.Order, after *messages.Position, err error) {
 	if text, given := parameters["sort"]; given {
 		place := slices.Index(messageOrders, text)
@@ -126,8 +127,8 @@ func MessageOrder(parameters map[string]string) (order messages.Order, after *me
 		Message: capping.MessageOf(string(raw[cursorSize:])), Channel: capping.Channel(raw[cursorSize-1])}}, nil
 }
 
-// cursorSize is the size in bytes of a cursor without the text of the message: 1 for the order, 8 for the value and 1
-// for the channel.
+// cursorSize is the size in bytes of a cursor in a list of messages, without the message id. The cursor has 1 byte for
+// the order, 8 for the sort value and 1 for the channel.
 const cursorSize = 10
 
 // MessageCursor returns the cursor that continues a list of messages after the given position.

@@ -9,8 +9,8 @@ import (
 	"capper/internal/ids"
 )
 
-// hasForm returns a failure if the kind of ids of the deployment does not allow the field, such as users_bitmap for
-// UUIDs.
+// hasForm returns a failure if the deployment's kind of ids does not allow the field, for example the field
+// "users_bitmap" with UUIDs.
 func (b *Bounds) hasForm(name string) error {
 	switch {
 	case name == "users_packed" && b.Scheme == nil:
@@ -21,7 +21,8 @@ func (b *Bounds) hasForm(name string) error {
 	return nil
 }
 
-// otherForms lists the fields that may contain users whose ids are not dense, for an error text.
+// otherForms lists, for an error text, the request fields that may contain users whose ids are not dense (not 32-bit
+// numbers).
 func (b *Bounds) otherForms() string {
 	if b.Scheme.Width() == 0 {
 		return "user_ids or audience"
@@ -29,7 +30,7 @@ func (b *Bounds) otherForms() string {
 	return "user_ids, users_packed or audience"
 }
 
-// forms lists the fields of which a request must contain exactly one, for an error text.
+// forms lists, for an error text, the fields for users, of which a request must contain exactly one.
 func (b *Bounds) forms() string {
 	switch {
 	case b.Scheme == nil:
@@ -40,7 +41,7 @@ func (b *Bounds) forms() string {
 	return "user_ids, users_packed and audience"
 }
 
-// packed decodes packed ids in base64, and returns the images of the ids.
+// packed decodes packed ids in base64, and returns their id images (64-bit keyed hashes of ids).
 func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {
@@ -65,11 +66,12 @@ func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	return imagesOf(d.bounds.Scheme, raw), nil
 }
 
-// packedBytes is the memory in bytes for one user: an image, a position, and two entries in the table that finds
-// repeated users.
+// packedBytes is the memory in bytes for one user: an id image of 8 bytes, a position, and two entries in the table
+// that finds repeated users.
 const packedBytes = UserBytes + 4 + 8
 
-// imagesOf returns the images of packed ids. Each id has the width of the scheme.
+// imagesOf returns the id images (64-bit keyed hashes) of packed ids. Each packed id has the fixed width that the
+// scheme defines.
 func imagesOf(scheme *ids.Scheme, raw []byte) []capping.UserID {
 	width, parser := scheme.Width(), scheme.NewParser()
 	users := make([]capping.UserID, 0, len(raw)/width)
@@ -107,8 +109,9 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named returns the number that the bitmaps of a response contain for each user: the position for packed ids, and
-// otherwise the user. For a response with packed ids, named returns the index of each id.
+// named returns the numbers that represent the users in the bitmaps of a response. If the request contained packed ids,
+// the numbers are positions in the request, and otherwise the users themselves. For a response with packed ids, named
+// returns the index of each id.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	if a.Form != InPositions && a.Form != InPacked {
 		return users
@@ -122,7 +125,7 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// names returns the last part of the field names of bitmaps in a response, in the singular and in the plural.
+// names returns the last part, such as "bitmap" and "bitmaps", of the response fields that contain users in this form.
 func (f Form) names() (one, many string) {
 	switch f {
 	case InPositions:

@@ -53,8 +53,8 @@ func Flag(parameters map[string]string, name string) (bool, error) {
 	}
 }
 
-// CursorOf decodes the query parameters cursor and limit of a call for a page. CursorOf returns the first user of the
-// page and the maximum number of entries. A nil scheme means dense ids.
+// CursorOf decodes the query parameters "cursor" and "limit" of a call for one page of a list. CursorOf returns the
+// first user of the page and the maximum number of entries. A nil scheme means dense ids (32-bit numbers).
 func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (first capping.UserID, n int,
 	err error) {
 	n = usual
@@ -79,16 +79,16 @@ func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int)
 	return first, n, nil
 }
 
-// Position is the beginning of a page of users. The page begins after a user, or with the first user for the zero
-// Position.
+// Position says where a page in a list of users begins: after a certain user, or, for the zero Position, with the first
+// user.
 type Position struct {
 	after capping.UserID
 	given bool
 }
 
-// PageOf decodes the query parameters after and max of a call for a page of users. A nil scheme means dense ids. PageOf
-// returns the position of the page and the maximum number of ids in the page. The defaults are the first id and the
-// smaller of usual and most.
+// PageOf decodes the query parameters "after" and "max" of a call for a page of users. A nil scheme means dense ids
+// (32-bit numbers). PageOf returns where the page begins and the maximum number of ids in the page. By default, the
+// page begins with the first id, and has at most the smaller of usual and most ids.
 func PageOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (from Position, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

@@ -13,11 +13,11 @@ import (
 // maxText is the maximum length in bytes of a cursor and of a generation's name.
 const maxText = 1024
 
-// queryFields lists the fields of api.AudienceQuery. The fields after the first are valid only together with the first
-// field.
+// queryFields lists the fields of api.AudienceQuery. All other fields are valid only together with the first field,
+// "audience".
 var queryFields = []string{"audience", "sample", "part", "max_users", "cursor", "generation"}
 
-// query decodes a field of api.AudienceQuery, and returns false for any other field.
+// query decodes a field of an audience query (api.AudienceQuery), and returns false for any other field.
 func (d *decoder) query(name string) (known bool, err error) {
 	q := &d.asked
 	switch name {
@@ -42,7 +42,7 @@ func (d *decoder) query(name string) (known bool, err error) {
 	return true, err
 }
 
-// expression decodes the text of an audience expression. The caller of expression checks the syntax.
+// expression decodes the text of an audience expression, without checking the syntax of the expression.
 func (d *decoder) expression() (string, error) {
 	const field = "audience"
 	if other := d.otherUsers(field); other != "" {
@@ -111,8 +111,8 @@ func (d *decoder) part() (*api.Part, error) {
 	return p, err
 }
 
-// object decodes a JSON object with the given fields, and returns the names of the fields in the document. The function
-// member must decode the value of each field.
+// object decodes a JSON object that may have the given fields, and returns the names of the fields that it has. The
+// function member must decode the value of each field.
 func (d *decoder) object(
 	field string, members []string, member func(name, field string) error,
 ) (given map[string]bool, err error) {
@@ -150,7 +150,7 @@ func (d *decoder) whole(field string, least, most int) (int, error) {
 // jsonNumber matches a JSON number at the beginning of a text.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// These constants describe ranges of percentages in error texts.
+// These constants describe, in error texts, which percentages a field may have.
 const (
 	above0 = "above 0 and at most 100"
 	from0  = "from 0 and below 100"
@@ -171,7 +171,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 	return percent, nil
 }
 
-// otherUsers returns the name of a further field that lists users, or "" if the request contains no such field.
+// otherUsers returns the name of another field that has already listed users in the request, or "" if there is none.
 func (d *decoder) otherUsers(name string) string {
 	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "images", "audience"} {
 		if other != name && d.seen[other] {

@@ -16,12 +16,12 @@ import (
 // digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// forecastGrace is the age up to which a time in the field at counts as the current time. Callers round times to whole
-// seconds, their calls take time, and their clocks differ.
+// forecastGrace is the age up to which a time in the field "at" counts as the current time. A small age is usual,
+// because callers round times to whole seconds, their calls take time, and their clocks differ.
 const forecastGrace = time.Minute
 
-// ForecastAt converts the field at to an instant. If the field is absent or the time is not in the future, the result
-// is 0, which means the current time.
+// ForecastAt converts the field "at" of a request to an instant. If the field is absent or the time is not in the
+// future, the result is 0, which means the current time.
 func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	if at == "" {
 		return 0, nil
@@ -29,8 +29,8 @@ func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	return forecastAt("at", at, now)
 }
 
-// forecastAt converts a field with a time to an instant. If the time is not in the future, the result is 0, which means
-// the current time.
+// forecastAt converts a request field with a time to an instant. If the time is not in the future, the result is 0,
+// which means the current time.
 func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil || !rfc3339.MatchString(at) {
@@ -68,8 +68,8 @@ func channelsOf(policy *capping.Policy) string {
 	return strings.Join(slices.Sorted(maps.Keys(policy.Channels)), ", ")
 }
 
-// SendChannel returns the number of the channel of a send. SendChannel returns an error when the policy requires a
-// channel and the name is empty.
+// SendChannel returns the number of the named channel, on which a send goes out. SendChannel returns an error when the
+// policy requires a channel and the name is empty.
 func SendChannel(name string, policy *capping.Policy) (capping.Channel, error) {
 	if err := needsChannel(name, "channel", policy); err != nil {
 		return 0, err

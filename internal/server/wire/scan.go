@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// scanner parses one JSON document (RFC 8259) strictly, in one pass. Its errors are failures that name a field of the
-// request. An error about invalid JSON names the byte position.
+// scanner parses one JSON document (RFC 8259) strictly, in one pass. The errors of a scanner name a field of the
+// request. Its error about invalid JSON names the byte position.
 type scanner struct {
 	data []byte
 	pos  int
@@ -58,8 +58,8 @@ func (s *scanner) syntax(expected string) *Failure {
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
-// document parses a JSON object and calls field for each member. The function field must consume the value of the
-// member. document returns an error if data follows the object.
+// document parses a JSON object and calls the function field for each member of the object. The function field must
+// consume the value of the member. document returns an error if data follows the object.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
@@ -183,8 +183,8 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 
 var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape parses one escape sequence, or two sequences for a character outside the basic multilingual plane. Half of a
-// surrogate pair is invalid.
+// escape parses one escape sequence, or two sequences for a character outside the basic multilingual plane. escape
+// rejects one half of a surrogate pair alone.
 func (s *scanner) escape() (rune, bool) {
 	rest := s.data[s.pos:]
 	if len(rest) < 2 {
@@ -229,7 +229,7 @@ func unit(b []byte) (rune, bool) {
 	return v, true
 }
 
-// value describes the value at the current byte for an error message.
+// value describes, for an error message, the JSON value at the current byte.
 func (s *scanner) value() string {
 	switch s.peek() {
 	case 0:
@@ -250,8 +250,9 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids parses an array of dense ids as JSON numbers, and appends at most limit ids to dst. If the array has more ids,
-// the error text ends with the argument remedy. If the array contains a string, ids returns errQuoted.
+// ids parses an array of dense ids as JSON numbers, and appends at most limit ids to dst. For an array with more ids,
+// the error text ends with the argument remedy, which tells the caller what to do instead. If the array contains a
+// string, ids returns errQuoted.
 func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
@@ -283,14 +284,14 @@ func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy stri
 	}
 }
 
-// UserID parses a dense user id: decimal digits without leading zeros.
+// UserID parses a dense user id (32-bit number): decimal digits without leading zeros.
 func UserID(text string) (capping.UserID, bool) {
 	id, end := number([]byte(text), 0)
 	return id, end == len(text) && text != ""
 }
 
-// number parses the dense user id at pos and returns its end position, or -1 if the id is not valid. A valid id
-// consists of digits without a leading zero, and is at most 4294967295.
+// number parses the dense user id (32-bit number) at pos and returns its end position, or -1 if the id is not valid. A
+// valid dense id consists of digits without a leading zero, and is at most 4294967295.
 func number(data []byte, pos int) (id capping.UserID, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {
@@ -311,7 +312,7 @@ func number(data []byte, pos int) (id capping.UserID, end int) {
 	return capping.UserID(v), i
 }
 
-// errQuoted reports that an array of ids contains a string.
+// errQuoted reports that an array of dense ids contains a JSON string, which needs another decoder.
 var errQuoted = errors.New("an id is a string")
 
 func (s *scanner) notID(field string, i int) error {

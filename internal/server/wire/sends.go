@@ -12,7 +12,7 @@ import (
 	"capper/internal/ids"
 )
 
-// ImportRequest is a decoded POST /v1/sends.
+// ImportRequest is a decoded POST /v1/sends, which imports sends that other systems recorded.
 type ImportRequest struct {
 	Sends    []importedSend
 	Given    *Given   // id of each send for the response; nil: dense ids as numbers
@@ -51,8 +51,8 @@ type importAnswer struct {
 	Summary     api.ImportSummary `json:"summary"`
 }
 
-// Answer returns the response to the import. The argument unavailable lists the users whose result is unknown, in
-// ascending order. The response lists each id of these users once.
+// Answer returns the response to an import of sends. The argument unavailable lists, in ascending order, the users for
+// whom it is unknown whether the store recorded their sends. The response lists each id of such users once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
@@ -74,7 +74,8 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 	return answer
 }
 
-// nameOf returns the user of send i as a JSON value, in the form that the request used.
+// nameOf returns the user of the send with the index i as a JSON value, in the form in which the request named the
+// user.
 func (r *ImportRequest) nameOf(i int) string {
 	if send := &r.Sends[i]; send.Image {
 		return strconv.Quote(ids.ImageName(uint64(send.User)))
@@ -82,7 +83,7 @@ func (r *ImportRequest) nameOf(i int) string {
 	return r.Given.name(i, r.Sends[i].User)
 }
 
-// names collects distinct names, and assigns an index to each name.
+// names collects distinct names (message ids or channels), and assigns an index to each name.
 type names struct {
 	all    []string
 	places map[string]int
@@ -115,9 +116,10 @@ const (
 	shortestSend = 40 // size in bytes of the shortest send in JSON
 )
 
-// DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send later than latest. A send
-// between now and latest with a message id gets the time now. Without a message id such a send is rejected, because
-// only the time identifies it. The caller of DecodeImport checks whether the channels are configured.
+// DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send later than latest. If the time
+// of a send is between now and latest, and the send has a message id, DecodeImport replaces the time by now.
+// DecodeImport rejects such a send without a message id, because only its time would identify the send. The caller of
+// DecodeImport checks whether the channels are configured.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
@@ -222,7 +224,7 @@ func (d *importDecoder) path(name string) string {
 	return path
 }
 
-// These constants assign a bit to each field of a send.
+// These constants assign a bit to each field of an imported send, so that a bit set can show which fields the send has.
 const (
 	sendUser = 1 << iota
 	sendImage
@@ -231,8 +233,8 @@ const (
 	sendMessage
 )
 
-// send decodes one send of the import. To save time, the decoding of a field needs only a few comparisons, and JSON
-// paths are built only for errors.
+// send decodes one send of an import. To save time, send recognises a field with a few comparisons, and builds JSON
+// paths only for errors.
 func (d *importDecoder) send() (send importedSend, err error) {
 	if !d.accept('{') {
 		return send, Invalid(d.path(""), "%s is not an object", d.value())
@@ -311,7 +313,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 	return user, nil
 }
 
-// image decodes the image of a send's user, when the caller does not know the id.
+// image decodes the id image (64-bit keyed hash of an id) of a send's user, for a caller that does not know the id.
 func (d *importDecoder) image() (capping.UserID, error) {
 	field := d.path("image")
 	if d.bounds.Scheme == nil {
@@ -329,8 +331,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a JSON string. If the argument field is empty, errors name the path of the argument name in the current
-// send.
+// plain decodes a JSON string. Its errors name the JSON path field. If field is empty, they name the field name of the
+// current send.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)

@@ -16,9 +16,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Changeable returns nil if API calls may change the set. The set must exist in the generation in use, or the rules
-// must declare it live. Only builds change segments and the sets of time zones. A nil snapshot contains no sets. The
-// error text lists only sets that the caller may see.
+// Changeable returns nil if API calls may change the set. The set must exist in the segments generation in use, or the
+// rules must declare the set live. Segments and the sets of time zones change only when somebody publishes a new build.
+// A nil snapshot contains no sets. The error text lists only sets that the caller may see.
 func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
 	generation := "no generation is loaded"
@@ -55,8 +55,8 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(se
 // mostNames is the maximum number of sets that an error text lists.
 const mostNames = 10
 
-// namesText lists the names of sets. If there are too many names, namesText lists the first names and the number of
-// other sets.
+// namesText lists set names for an error text. If there are too many names, namesText lists the first names and says
+// how many more sets exist.
 func namesText(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -67,8 +67,8 @@ func namesText(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// BuiltAsOf returns the time up to which the build of a set contains all changes, or 0 if the build does not contain
-// this time.
+// BuiltAsOf returns the time up to which the published build of a set includes all changes, or 0 if the build does not
+// state this time.
 func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	if s == nil || s.AsOf(set).IsZero() {
 		return 0
@@ -108,7 +108,8 @@ func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *
 	return told
 }
 
-// addLive adds the numbers of live changes to the sets that API calls may change.
+// addLive adds the number of live changes (additions and removals by API calls) to the description of each set that API
+// calls may change.
 func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *live.Lists) {
 	sizes := map[string]live.Size{}
 	if lists != nil {
@@ -126,8 +127,8 @@ func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *
 	}
 }
 
-// LiveSizes returns for each set the number of changes that override the build of the generation, and the number of
-// superseded changes.
+// LiveSizes returns, for each set, how many live changes (by API calls) override the published build of the set, and
+// how many are superseded by it.
 func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
 	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }
@@ -139,9 +140,9 @@ func timeOf(at capping.Instant) *time.Time {
 	return pointerTo(at.Time())
 }
 
-// MembersPage converts a page of live changes to the type of package api. If a further page follows, the argument
-// changes has one element more than the page. The argument asOf is the time up to which the build of the set contains
-// all changes.
+// MembersPage converts a page of a set's live changes to the type of package api. If a further page follows, the
+// argument changes has one element more than the page. The argument asOf is the time up to which the published build of
+// the set includes all changes.
 func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant, anonymous string) *api.SetMembers {
 	told := &api.SetMembers{Set: set, Changes: []api.MemberChange{}}
 	if len(changes) > n {
@@ -157,8 +158,8 @@ func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant,
 	return told
 }
 
-// MembersPageOfIDs does the same as MembersPage, for user ids that are not dense. The snapshot converts images to ids.
-// A nil snapshot finds no ids.
+// MembersPageOfIDs does the same as MembersPage, for user ids that are not dense (not 32-bit numbers). The snapshot s
+// finds the ids that belong to id images. A nil snapshot finds no ids.
 func MembersPageOfIDs(
 	set string, changes []live.Change, n int, asOf capping.Instant, anonymous string, scheme *ids.Scheme,
 	s *segments.Snapshot,
@@ -185,7 +186,7 @@ func MembersPageOfIDs(
 	return told
 }
 
-// namesOf returns the canonical ids of users. The result is "" for a user whose id the snapshot does not contain.
+// namesOf returns the canonical ids of users. A user whose id the segments snapshot does not contain gets the id "".
 func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) []string {
 	names, numbers := make([]string, len(users)), make([]uint32, len(users))
 	if s != nil {
@@ -207,16 +208,17 @@ func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) [
 	return names
 }
 
-// imageText returns the text of an image, which is 16 hexadecimal digits.
+// imageText returns the text of an id image (64-bit keyed hash of an id): 16 hexadecimal digits.
 func imageText(image capping.UserID) string { return ids.ImageText(uint64(image)) }
 
-// parseImage parses the text of an image.
+// parseImage parses an id image (64-bit keyed hash of an id) from its text of 16 hexadecimal digits.
 func parseImage(text string) (capping.UserID, bool) {
 	image, ok := ids.ParseImage(text)
 	return capping.UserID(image), ok
 }
 
-// LiveMemberships lists the live changes that determine whether a user is in a set, in the order of the set names.
+// LiveMemberships lists the live changes (by API calls) that decide whether a user is in a set, in the order of the set
+// names.
 func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change,
 	anonymous string) (list []api.LiveMembership) {
 	for _, set := range slices.Sorted(maps.Keys(changes)) {

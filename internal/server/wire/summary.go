@@ -31,27 +31,27 @@ func (c *Counts) add(more *Counts) {
 	c.Unavailable += more.Unavailable
 }
 
-// denialCount counts the users of one segment that one rule denied.
+// denialCount says how many users of one segment were denied by one rule.
 type denialCount struct {
 	limit string // name in responses; "": the rule denied nobody
 	set   string // name of the set that suppresses the users
 	users int
 }
 
-// reasons is the number of values of capping.Reason.
+// reasons is the number of reasons for a denial: the number of values of capping.Reason.
 const reasons = int(capping.ByQuiet) + 1
 
-// denialCounts holds the numbers of denied users. The first index is the reason, and the second index is the limit, the
-// suppression or the quiet hours.
+// denialCounts holds the numbers of denied users of one segment. The first index is the reason for the denial. The
+// second index is the number of the limit, suppression or quiet hours.
 type denialCounts [reasons][]denialCount
 
-// shadowCount counts the users of one segment that one shadow limit would have denied.
+// shadowCount says how many users of one segment would have been denied by one shadow limit (a limit on trial).
 type shadowCount struct {
 	limit string // "": the limit would have denied nobody
 	users int
 }
 
-// Summary holds the counts of the decisions of a call.
+// Summary holds how many users a call allowed, denied and left undecided, by segment, rule and set.
 type Summary struct {
 	Counts                  // over all segments
 	byCode  []Counts        // by segment code
@@ -59,7 +59,7 @@ type Summary struct {
 	shadows [][]shadowCount // by segment code and rule; nil: no shadow denials
 }
 
-// Summarize counts the decisions in one pass.
+// Summarize counts the decisions of a call in one pass.
 func Summarize(d *capping.Decisions) *Summary {
 	s := &Summary{byCode: make([]Counts, len(d.Names)+1), denials: make([]denialCounts, len(d.Names)+1)}
 	for i := range d.Verdicts {
@@ -92,7 +92,7 @@ func Summarize(d *capping.Decisions) *Summary {
 	return s
 }
 
-// deny counts the first user of a segment whom a rule denies.
+// deny begins the count of a rule's denials in a segment, with the first user of the segment whom the rule denies.
 func (s *Summary) deny(d *capping.Decisions, i int) {
 	v := &d.Verdicts[i]
 	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
@@ -117,8 +117,8 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls yield once for each outcome, with the number of users. Replayed users are not included in the number of
-// allowed users.
+// Each calls yield once for each outcome, with the number of users. The number of allowed users excludes replayed users
+// (who had the same send before).
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
 	yield(capping.Replayed.String(), c.Replayed)
@@ -160,8 +160,8 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 	}
 }
 
-// EachShadow calls yield with the number of users that each shadow limit would have denied, by segment. The names
-// argument holds the segment names of the decisions.
+// EachShadow calls yield with the number of users that each shadow limit (a limit on trial) would have denied, by
+// segment. The names argument holds the segment names of the decisions.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -209,7 +209,8 @@ func (s *Summary) bySet() []count {
 	return sorted(users)
 }
 
-// byShadow returns the number of users that each shadow limit would have denied, sorted by the name of the limit.
+// byShadow returns the number of users that each shadow limit (a limit on trial) would have denied, sorted by the name
+// of the limit.
 func (s *Summary) byShadow() []count {
 	users := map[string]int{}
 	for _, rows := range s.shadows {
@@ -231,7 +232,7 @@ func sorted(users map[string]int) []count {
 	return counts
 }
 
-// segmentCount holds the counts of one segment.
+// segmentCount holds how many users of one segment a call decided, by outcome.
 type segmentCount struct {
 	name string
 	Counts
@@ -274,15 +275,15 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls yield with the number of users that each shadow limit would have denied, sorted by the name of the
-// limit.
+// ByShadow calls yield with the number of users that each shadow limit (a limit on trial) would have denied, sorted by
+// the name of the limit.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)
 	}
 }
 
-// NewSummary returns a summary without users.
+// NewSummary returns the summary of a call without users.
 func NewSummary() *api.Summary {
 	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
 }
@@ -302,7 +303,7 @@ func SummaryOf(s *Summary, names []string) *api.Summary {
 	return answer
 }
 
-// countsOf converts a list of counts to a map by name. For an empty list, countsOf returns nil.
+// countsOf converts a list of names with numbers of users to a map. For an empty list, countsOf returns nil.
 func countsOf(counts []count) (answer map[string]int) {
 	for _, c := range counts {
 		if answer == nil {

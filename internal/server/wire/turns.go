@@ -23,8 +23,8 @@ type turns struct {
 	order   []string                   // waiting holders, in the order of their turns
 }
 
-// take waits until the holder may start an evaluation, or until ctx ends. The caller calls the returned function at the
-// end of the evaluation.
+// take waits until the client (holder) may start to evaluate an audience expression, or until ctx ends. The caller must
+// call the returned function at the end of the evaluation.
 func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
 	turn, err := t.queue(holder)
 	if err != nil {
@@ -43,7 +43,8 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	return nil, ctx.Err()
 }
 
-// queue adds a call to the queue of its holder. If an evaluation may start now, the returned channel is already closed.
+// queue adds a call to the queue of its client (holder). The returned channel is closed when the call may start its
+// evaluation, which may be immediately.
 func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +72,8 @@ func (t *turns) end() {
 	t.pass()
 }
 
-// pass lets the next holder start an evaluation. The next holder is the holder that has waited longest since its last
-// evaluation. The caller of pass holds t.mu.
+// pass lets the next client (holder) start an evaluation: the client that has waited longest since its last evaluation.
+// The caller of pass must hold t.mu.
 func (t *turns) pass() {
 	if len(t.order) == 0 {
 		t.working--
@@ -89,8 +90,8 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave removes a call from the queue of its holder. leave returns false when the call is no longer in the queue. The
-// caller of leave holds t.mu.
+// leave removes a call from the queue of its client (holder). leave returns false when the call is no longer in the
+// queue. The caller of leave must hold t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
 	if at < 0 {
@@ -103,7 +104,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 	return true
 }
 
-// late returns the failure of a call whose evaluation did not start or did not finish in time.
+// late returns the failure of a call whose audience evaluation did not start or did not finish in time.
 func late(err error) error {
 	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err

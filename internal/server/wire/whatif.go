@@ -11,7 +11,7 @@ import (
 	"capper/internal/whatif"
 )
 
-// WhatIfRequest is a decoded POST /v1/whatif.
+// WhatIfRequest is a decoded POST /v1/whatif, which asks for recorded calls to be decided again under other limits.
 type WhatIfRequest struct {
 	Changes      []whatif.Change
 	Since, Until string // "": not in the request
@@ -19,7 +19,8 @@ type WhatIfRequest struct {
 	Campaigns    int
 }
 
-// DecodeWhatIf strictly decodes the body of POST /v1/whatif. The method Config checks the changes and the times.
+// DecodeWhatIf strictly decodes the body of POST /v1/whatif. The method Config of the result checks the changed limits
+// and the times.
 func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
 	d := newDecoder(body, Bounds{})
 	r := &WhatIfRequest{Campaigns: api.WhatIfCampaigns}
@@ -110,8 +111,8 @@ func (d *decoder) limitChange(field string) (change whatif.Change, err error) {
 // Slack is the duration by which the clock of a caller may be ahead of the server's clock.
 const Slack = time.Minute
 
-// Config returns the settings of the replay. The argument policy is the current policy, and published lists the names
-// of the published segments.
+// Config returns the settings of the what-if replay. The argument policy is the current policy, and published lists the
+// names of the published segments.
 func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now time.Time) (cfg whatif.Config,
 	err error) {
 	if cfg.Generation = r.Generation; r.Generation != "" && !segments.IsGeneration(r.Generation) {
@@ -144,7 +145,8 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 	return cfg, err
 }
 
-// pastTime parses a time, which may be in the past. If the text is empty, pastTime returns usual.
+// pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text is empty,
+// pastTime returns the time usual.
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
@@ -160,7 +162,7 @@ func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	return instant, nil
 }
 
-// Answer returns the response to POST /v1/whatif: the result of a replay, with as many campaigns as the request asks
+// Answer returns the response to POST /v1/whatif: the result of the replay, with as many campaigns as the request asks
 // for. A caller whose API key has a namespace gets the campaigns of this namespace only.
 func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) *api.WhatIf {
 	answer := &api.WhatIf{
