@@ -18,7 +18,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Control applies the Rules to API calls. A Control is safe for concurrent use.
+// Control checks API calls against the Rules: the API keys and the rates of clients. A Control is safe for concurrent
+// use.
 type Control struct {
 	rules Rules
 	byID  map[string]*liveKey
@@ -71,8 +72,8 @@ func (c *Control) Clients() []string {
 	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin, ScopeLists)
 }
 
-// ClientsWith returns the distinct names of the clients that have a key with at least one of the scopes. If no keys are
-// configured, ClientsWith returns OpenClient.
+// ClientsWith returns the distinct names of the clients that have an API key with at least one of the scopes. If no API
+// keys are configured, ClientsWith returns OpenClient.
 func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
 	if !c.HasKeys() {
 		return []string{OpenClient}
@@ -86,18 +87,18 @@ func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
 	return clients
 }
 
-// OpenClient is the client name of all calls when no keys are configured.
+// OpenClient is the client name of all calls when no API keys are configured.
 const OpenClient = "anonymous"
 
-// Caller identifies the client and the key of a call.
+// Caller identifies the client that makes an API call, and the API key of the call.
 type Caller struct {
 	Client    string
 	Namespace string // namespace of the key; "": no namespace
 	Key       string // id of the key; "": no keys are configured
 }
 
-// Caller returns the caller to whom the key in an Authorization header belongs. The key must have at least one of the
-// scopes.
+// Caller returns the caller to whom the API key in an Authorization header belongs. The API key must have at least one
+// of the scopes.
 func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) {
 	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
@@ -134,9 +135,9 @@ func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
 
-// CallerOf returns the caller of the request, or an error if the caller's key has none of the scopes. For a call that
-// the console makes, the caller is the visitor, and the current scopes of the visitor's key apply. For all other calls,
-// the Authorization header contains the key of the caller.
+// CallerOf returns the caller of the request, or an error if the caller's key has none of the scopes. If the console
+// makes the call for a visitor, the caller is the visitor, and the current scopes of the visitor's API key apply. For
+// all other calls, the Authorization header contains the key of the caller.
 func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
@@ -152,8 +153,8 @@ func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	return key.with(scopes)
 }
 
-// Seal derives a secret from each API key for the given purpose. The map key is the id of the API key. A new API key
-// gives a new secret. All instances derive the same secret from the same key.
+// Seal derives a secret from each API key for the given purpose. The returned map has the id of the API key as its key.
+// A new API key gives a new secret. All service instances derive the same secret from the same API key.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {
@@ -201,7 +202,7 @@ func (c *Control) MayPace(client string, pacers []string) error {
 	return nil
 }
 
-// MayShare returns nil if calls of the client may name the share of a pacer.
+// MayShare returns nil if calls of the client may request permits from the named share (reserved part) of a pacer.
 func (c *Control) MayShare(client, share string) error {
 	if share == "" || c.rules.MayShare(client, share) {
 		return nil
@@ -210,10 +211,11 @@ func (c *Control) MayShare(client, share string) error {
 		"the share to clients.%s.shares", client, share, client)
 }
 
-// ShareOf returns the share for calls of the client that name no share. The result "" means no share.
+// ShareOf returns the default share of the client: the part of a pacer's permits for calls that name no share. The
+// result "" means no share.
 func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
 
-// with returns the caller to whom the key belongs, or an error if the key has none of the scopes.
+// with returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
 func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {
 		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %s, which this call requires", k.ID,
@@ -222,8 +224,8 @@ func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// known returns the configured key id of a refused key, for the log. Logs must not contain other text of the key,
-// because a caller may have invented the text or sent it by mistake.
+// known returns the key id of a refused API key, for the log, if the key id is configured. Logs must not contain other
+// text of a refused API key, because a caller may have invented the text or sent it by mistake.
 func known(key *liveKey) Caller {
 	if key == nil {
 		return Caller{}

@@ -6,17 +6,17 @@ import (
 )
 
 // Budget limits the amount of a resource, such as users or bytes, that all simultaneous calls may hold together. All
-// clients with running or waiting calls share the budget fairly. While units of the budget are free, any client may
-// take them, so one client alone can use the whole budget. When the budget is exhausted, the share of each client is
-// the budget divided by the number of clients:
+// clients with running or waiting calls share the budget fairly. While units (users or bytes) of the budget are free,
+// any client may take them, so one client alone can use the whole budget. When the budget is exhausted, the share of
+// each client is the budget divided by the number of clients:
 //
 //   - The budget refuses a call of a client that already holds its share.
-//   - A call of a client that holds less waits in a first-in, first-out queue. The wait ends after the duration in
-//     patience.
+//   - A call of a client that holds less than its share waits in a first-in, first-out queue, for at most the duration
+//     in the constant patience.
 //
-// During such a wait, the budget cuts off calls of the client that holds most, if these calls only wait for their
-// client to send or read. A waiting call never depends on another waiting call, because all clients with waiting calls
-// hold less than their shares.
+// While calls wait in the queue, the budget cuts off calls of the client that holds most. It cuts off only calls that
+// wait for this client to send or read. A waiting call never depends on another waiting call, because all clients with
+// waiting calls hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration
@@ -30,7 +30,8 @@ type Budget struct {
 	cuts    int64 // number of calls that were cut off since the start
 }
 
-// Hold is the amount of a budget that one call holds. Only one goroutine at a time may call the methods of a Hold.
+// Hold is the amount (of users or bytes) that one call has taken from a Budget. Only one goroutine at a time may call
+// the methods of a Hold.
 type Hold struct {
 	of     *Budget
 	client string
@@ -52,21 +53,22 @@ func newBudget(bound int64, patience time.Duration) *Budget {
 // Open returns an empty Hold for a call of the client.
 func (b *Budget) Open(client string) *Hold { return &Hold{of: b, client: client} }
 
-// Usage returns the amount in use now, and the numbers of refused calls and of calls that were cut off since the start.
+// Usage returns the amount of the budget in use now, and how many calls the budget has refused and cut off since the
+// start.
 func (b *Budget) Usage() (held, refused, cuts int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held, b.refused, b.cuts
 }
 
-// InUse returns the amount in use now.
+// InUse returns the amount of the budget that calls hold now.
 func (b *Budget) InUse() int64 {
 	held, _, _ := b.Usage()
 	return held
 }
 
-// CountRefusal reports whether the budget would now refuse n units to the client. If so, CountRefusal increases the
-// number of refused calls. The caller of CountRefusal must then refuse the call.
+// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If so, CountRefusal
+// increases the number of refused calls. The caller of CountRefusal must then refuse the call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,16 +79,16 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// free reports whether n units of the budget are free and no call is waiting. A call for more units than the whole
-// budget is allowed when no other call holds units.
+// free reports whether n units (users or bytes) of the budget are free and no call is waiting. A call may take more
+// units than the whole budget has when no other call holds units.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
 }
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// within reports whether a client stays within its share when it takes n more units. The first call of a client is
-// always within the share.
+// within reports whether a client stays within its fair share of the budget when it takes n more units. The first call
+// of a client is always within the client's share.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]
 	if claimed == 0 {
@@ -95,8 +97,8 @@ func (b *Budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// Grow increases the hold by n units, or returns false and leaves the hold unchanged. Grow may wait in the queue of the
-// budget. After Grow, the call cannot be cut off until AllowCut permits it again.
+// Grow takes n more units (users or bytes) from the budget for the call, or returns false and takes none. Grow may wait
+// in the queue of the budget. After Grow, the budget cannot cut off the call until AllowCut permits it again.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
@@ -142,7 +144,7 @@ func (b *Budget) wait(w *waiter) bool {
 	return true // admitted while the wait ended
 }
 
-// makeRoom cuts off calls until the budget has enough units for the calls in the queue.
+// makeRoom cuts off running calls until the budget has enough free units for the calls in the queue.
 func (b *Budget) makeRoom() {
 	missing := b.held - b.bound
 	for _, w := range b.waiting {
@@ -165,8 +167,8 @@ func (b *Budget) makeRoom() {
 	}
 }
 
-// largestToCut returns the largest hold whose call may be cut off. The largest hold to cut off belongs to the client
-// that holds most of the budget and more than its share.
+// largestToCut returns the largest hold whose call may be cut off. The hold belongs to the client that holds most of
+// the budget, if this client holds more than its share.
 func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
@@ -181,7 +183,7 @@ func (b *Budget) largestToCut() (largest *Hold) {
 	return largest
 }
 
-// admit grants units to the calls in the queue, in order, while enough units are free.
+// admit grants units of the budget to the calls in the queue, in order, while enough units are free.
 func (b *Budget) admit() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
@@ -198,8 +200,8 @@ func (b *Budget) unclaim(client string, n int64) {
 	}
 }
 
-// Settle sets the hold to the n units that the call already uses. Settle accepts any number of units, even if the
-// budget is exhausted.
+// Settle sets the amount of the hold to the n units (users or bytes) that the call already uses. Settle never refuses,
+// even if the budget is exhausted.
 func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()
@@ -211,15 +213,15 @@ func (h *Hold) Settle(n int64) {
 	b.admit()
 }
 
-// Size returns the current number of units of the hold.
+// Size returns how many units (users or bytes) the hold now has.
 func (h *Hold) Size() int64 { return h.n }
 
 // Another returns a second, empty hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// AllowCut sets the function that cuts off the call of the hold while the call waits for its client to send or read. A
-// nil function means that the call no longer waits. The function must not block. The budget calls the function at most
-// once, and never after AllowCut(nil) or Close. AllowCut returns false when the call has already been cut off.
+// AllowCut sets the function cut, with which the budget may cut off a call that waits for its client to send or read. A
+// nil cut means that the call no longer waits. The function cut must not block. The budget calls cut at most once, and
+// never after AllowCut(nil) or Close. AllowCut returns false when the budget has already cut off the call.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()
@@ -243,7 +245,7 @@ func (h *Hold) WasCut() bool {
 	return h.lost
 }
 
-// Close returns all units of the hold to the budget.
+// Close returns all units (users or bytes) of the hold to the budget.
 func (h *Hold) Close() {
 	if h.n != 0 || h.cut != nil {
 		h.AllowCut(nil)

@@ -29,8 +29,8 @@ func NewBuffer(n int64) []byte {
 	return make([]byte, 0, n)
 }
 
-// PutBuffer puts a buffer back into the pool for its capacity. A buffer of another capacity is not kept. The caller
-// must not use the buffer afterwards.
+// PutBuffer puts a buffer back into the pool for its capacity. PutBuffer discards a buffer whose capacity is not one of
+// the pooled sizes. The caller must not use the buffer afterwards.
 func PutBuffer(b []byte) {
 	for i, size := 0, smallestBuffer; i < bufferSizes; i, size = i+1, size*4 {
 		if cap(b) == size {

@@ -10,10 +10,9 @@ import (
 )
 
 // connections tracks the open connections of a listener and limits their number. When a new connection exceeds the
-// limit, the address with the most connections loses a connection: the one that has been idle for the longest time. If
-// the address has no idle connection, its oldest connection is closed, provided that the address of the new connection
-// has fewer connections. If the address of the new connection does not have fewer connections, the new connection is
-// closed.
+// limit, the client address with the most connections loses the connection that has been idle for the longest time. If
+// that address has no idle connection, it loses its oldest connection, provided that the address of the new connection
+// has fewer connections. Otherwise the new connection is closed.
 type connections struct {
 	bound int
 
@@ -24,7 +23,7 @@ type connections struct {
 	byAddress map[string]*ofAddress
 }
 
-// ofAddress holds the connections of one address.
+// ofAddress holds the open connections from one client address.
 type ofAddress struct {
 	address string
 	all     *list.List // list of *connection, the oldest connection first
@@ -37,7 +36,7 @@ type connection struct {
 	all, idle *list.Element // idle is nil during a request
 }
 
-// newConnections returns a tracker that allows at most bound connections.
+// newConnections returns a tracker that allows at most bound open connections.
 func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
@@ -132,7 +131,7 @@ func (c *connections) Usage() (open int, closed int64) {
 	return c.now, c.closed
 }
 
-// Listeners holds the connections of all listeners of a service.
+// Listeners holds the connection trackers of all listeners of a service.
 type Listeners struct {
 	mu  sync.Mutex
 	all []*connections

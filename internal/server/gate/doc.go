@@ -8,11 +8,12 @@
 //	     → pace         minimum rate of the body and of the answer
 //
 // Clients share every Budget fairly. When a budget is exhausted, the client that holds most of the budget is refused
-// first. A client that stops sending or reading is disconnected when another client needs the budget. A Place holds the
-// amounts of users and response memory that the budgets granted to one call.
+// first. A client that stops sending or reading is disconnected when another client needs the budget. A Place records
+// how many users and how much response memory the budgets have granted to one call.
 //
-// The limiter enforces the rates of clients within this process, or for all instances by means of Redis. While Redis
-// fails, the shared limiter falls back to the limiter of this process.
+// The rate limiter counts the users in the calls of each client, either in this process alone or, through Redis, over
+// all service instances. While Redis fails, the rate limiter that all instances share falls back to a rate limiter in
+// this process.
 //
 // If no API keys are configured, the service accepts loopback listeners only. A loopback listener accepts only requests
 // for the names of this machine, so that no foreign web page can call the service from a browser. The service reloads

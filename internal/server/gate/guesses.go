@@ -10,8 +10,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// These constants limit the attempts to sign in with wrong API keys. Each address may fail guessBurst times with the
-// same key id, and then once in every period of guessEvery.
+// These constants limit the attempts to sign in with wrong API keys. Each network address may fail guessBurst times
+// with the same key id, and then once in every period of guessEvery.
 const (
 	guessBurst = 10
 	guessEvery = 2 * time.Second
@@ -19,7 +19,7 @@ const (
 )
 
 // Guesses delays callers who guess the secret of an API key at the sign-in. Guesses counts wrong keys for each pair of
-// address and key id, so that other people behind the same address, who have other keys, never wait. Guesses treats
+// network address and key id, so that people with other keys behind the same address never wait. Guesses treats
 // existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is safe for concurrent
 // use.
 type Guesses struct {
@@ -29,7 +29,7 @@ type Guesses struct {
 	full  map[guest]time.Time // time at which the whole burst is available again
 }
 
-// guest is a pair of address and key id with wrong keys.
+// guest is a pair of network address and key id from which sign-ins with wrong keys came.
 type guest struct {
 	address string
 	id      uint64 // hash of the key id
@@ -69,8 +69,8 @@ func (g *Guesses) Try(address, key string) (right func(), err error) {
 	}, nil
 }
 
-// makeRoom removes a guest from memory if there are too many guests. makeRoom removes the guest whose waiting time ends
-// first.
+// makeRoom removes a guest (pair of network address and key id) from memory if there are too many guests. makeRoom
+// removes the guest whose waiting time ends first.
 func (g *Guesses) makeRoom(who guest, now time.Time) {
 	if _, known := g.full[who]; known || len(g.full) < mostGuests {
 		return

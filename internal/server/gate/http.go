@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// These constants are the time-outs and header limits of connections. A call with a body extends the read time-out with
-// a pace.
+// These constants are the time-outs and header limits of connections. For a call with a body, a pace (which enforces a
+// minimum transfer rate) extends the read time-out.
 const (
 	headerTimeout  = 5 * time.Second
 	sendTimeout    = 60 * time.Second
@@ -22,7 +22,7 @@ const (
 	readHeaderBytes = 64 << 10
 )
 
-// loopbackKey is the context key that marks requests to a listener with a loopback address.
+// loopbackKey is the context key for requests that arrived at a listener on a loopback address.
 type loopbackKey struct{}
 
 // HTTPServer returns an HTTP server for h with time-outs, and with limits on headers and connections. The argument

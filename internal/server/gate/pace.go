@@ -10,7 +10,8 @@ import (
 // GraceTime is the time that a client may take to send a body or to read a response before Bounds.MinRate applies.
 const GraceTime = 10 * time.Second
 
-// pace enforces a minimum transfer rate: each transferred byte extends the deadline of the connection or stream.
+// pace enforces a minimum transfer rate of a request or response: each transferred byte extends the deadline of the
+// connection or HTTP/2 stream.
 type pace struct {
 	set   func(deadline time.Time) error
 	rate  int64 // bytes per second
@@ -22,13 +23,13 @@ type pace struct {
 	ended bool
 }
 
-// BodyPace returns a pace for reading the request body, whose response writer is w. The rate is the minimum rate in
-// bytes per second.
+// BodyPace returns a pace that makes the client send the request body at the minimum rate, in bytes per second. The
+// argument w is the response writer of the same request.
 func BodyPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetReadDeadline, rate)
 }
 
-// answerPace returns a pace for writing a response to w. The rate is the minimum rate in bytes per second.
+// answerPace returns a pace that makes the client read the response from w at the minimum rate, in bytes per second.
 func answerPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetWriteDeadline, rate)
 }
@@ -39,16 +40,16 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 	return p
 }
 
-// push sets the deadline according to the number of bytes transferred so far. push ignores errors from connections that
-// support no deadlines.
+// push sets the deadline of the connection according to the number of bytes transferred so far. push ignores errors
+// from connections that support no deadlines.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
 	_ = p.set(p.start.Add(GraceTime + earned))
 	p.at = p.moved
 }
 
-// move counts n transferred bytes. To save system calls, move extends the deadline only after the bytes of one second
-// at the minimum rate.
+// move counts n transferred bytes. To save system calls, move extends the deadline of the connection only after each
+// further second's worth of bytes at the minimum rate.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,7 @@ func (p *pace) move(n int) {
 	}
 }
 
-// Cut sets a deadline in the past, so that the call stops waiting for its client.
+// Cut sets the deadline of the connection to a past time, so that the call stops waiting for its client.
 func (p *pace) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +68,7 @@ func (p *pace) Cut() {
 	}
 }
 
-// Done removes the deadline, unless Cut was called.
+// Done removes the deadline of the connection, unless Cut was called.
 func (p *pace) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,13 +93,13 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns the number of response bytes that write writes under one deadline: the amount for half of GraceTime at
-// the minimum rate, at most 512 KiB.
+// piece returns how many response bytes the method write writes under one deadline. The number is half of GraceTime at
+// the minimum rate, and at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }
 
-// write writes a response in pieces, as fast as the client reads. If the budget cuts off the call, the client sees a
+// write writes a response in pieces, as fast as the client reads. If a budget cuts off the call, the client sees a
 // broken connection and can repeat the call with the same message id.
 func (p *pace) write(w io.Writer, h *Hold, out []byte) {
 	defer h.AllowCut(nil)

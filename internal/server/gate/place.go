@@ -35,8 +35,9 @@ func errTooManyAnswers() *wire.Failure {
 	return wire.Overloaded("too many bytes of responses are being written")
 }
 
-// Refuse decides whether to refuse a call before the server reads the body, whose size is the argument announced.
-// Refuse returns an error while a budget is exhausted and the client already holds its share of the budget.
+// Refuse decides whether to refuse a call before the server reads the request body. The argument announced is the size
+// of the body in bytes. Refuse returns an error if a budget is exhausted and the client already holds its share of that
+// budget.
 func (b *Budgets) Refuse(client string, announced int64) error {
 	switch {
 	case b.Bodies.CountRefusal(client, max(announced, smallestBuffer)):
@@ -49,16 +50,16 @@ func (b *Budgets) Refuse(client string, announced int64) error {
 	return nil
 }
 
-// Place holds the amounts that the budgets granted to a call: users until they are decided, and response memory until
-// the response is written.
+// Place records what the budgets have granted to a call: users until they are decided, and response memory until the
+// response is written.
 type Place struct {
 	users   *Hold
 	answers *Hold
 	out     []byte
 }
 
-// Enter admits a client's call with the given number of users. The argument answer is the approximate maximum size of
-// the response in bytes.
+// Enter reserves users and response memory in the budgets for a client's call, or returns an error. The argument answer
+// is the approximate maximum size of the response in bytes.
 func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) {
 	p := &Place{users: b.Users.Open(client), answers: b.Answers.Open(client)}
 	err := error(nil)
@@ -82,26 +83,27 @@ func (p *Place) Buffer(expected int64) []byte {
 	return p.out
 }
 
-// FreeUsers returns the users to the budget before the response is written, because a slow client may read for a long
-// time. The argument out is the encoded response, whose memory the place continues to hold.
+// FreeUsers returns the users of a call to the budget before the response is written, because a slow client may read
+// for a long time. The argument out is the encoded response, whose memory stays reserved in the budget for responses.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
 	p.answers.Settle(int64(cap(out)))
 }
 
-// Write writes the response to w. The client must read at least rate bytes per second.
+// Write writes the encoded response to w. The client must read at least rate bytes per second.
 func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	answerPace(w, rate).write(w, p.answers, p.out)
 }
 
-// WriteShared writes a response whose bytes other calls share. The place does not own these bytes.
+// WriteShared writes a response that is also written for other calls, so that Close must not put its bytes back into
+// the buffer pool.
 func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
 	p.users.Close()
 	answerPace(w, rate).write(w, p.answers, out)
 }
 
-// Close returns the remaining users and bytes to the budgets.
+// Close returns to the budgets all users and bytes that the place still holds.
 func (p *Place) Close() {
 	p.users.Close()
 	p.answers.Close()

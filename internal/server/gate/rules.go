@@ -14,7 +14,7 @@ import (
 // Scope is the right of an API key to make certain calls. No scope includes another scope.
 type Scope string
 
-// An API key can have these scopes, except ScopeNone.
+// An API key can have every scope in this list except ScopeNone.
 const (
 	ScopeFilter Scope = "filter" // filter and release users
 	ScopeRead   Scope = "read"   // explain a user; limits and status; metrics on the public listener
@@ -24,7 +24,8 @@ const (
 	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 
-// Rules hold the API keys and the rates of clients. Nobody may change Rules after New or SetAccess has received them.
+// Rules hold the API keys and the rates of clients. After a call of New or SetAccess with Rules, nobody may change
+// these Rules.
 type Rules struct {
 	Keys  []Key                   // api_keys; none: everybody who can reach the listener may call
 	Rates map[string]capping.Rate // rate_limits.clients: rates by client; default for other clients: Rate
@@ -36,7 +37,7 @@ type Rules struct {
 	Shares map[string]Shares
 }
 
-// Shares lists the shares of pacers that a client may use.
+// Shares lists the shares (named, reserved parts of a pacer's permits) that a client may use.
 type Shares struct {
 	Own string   // share: the share of calls that name no share; "": no share
 	May []string // shares: further shares that calls may name
@@ -56,7 +57,7 @@ type Key struct {
 	Sets []string
 }
 
-// keysPerClient is the maximum number of keys that a client may have at the same time.
+// keysPerClient is the maximum number of API keys that a client may have at the same time.
 const keysPerClient = 2
 
 // keyID matches a valid id of an API key.
@@ -80,14 +81,15 @@ func (r *Rules) MayPace(client, pacer string) bool {
 	return !ok || slices.Contains(bound, pacer)
 }
 
-// MayShare reports whether calls of a client may name the share of a pacer. If no keys are configured, MayShare returns
-// true.
+// MayShare reports whether calls of a client may request permits from the named share (reserved part) of a pacer. If no
+// API keys are configured, MayShare returns true.
 func (r *Rules) MayShare(client, share string) bool {
 	shares := r.Shares[client]
 	return len(r.Keys) == 0 || share == shares.Own || slices.Contains(shares.May, share)
 }
 
-// PacingClients returns the distinct clients that have the scope filter and may request permits from the pacer.
+// PacingClients returns the distinct clients that have an API key with the scope "filter" and may request permits from
+// the pacer.
 func (r *Rules) PacingClients(pacer string) (clients []string) {
 	for i := range r.Keys {
 		key := &r.Keys[i]
@@ -124,7 +126,7 @@ func (r *Rules) faults() (faults []fault) {
 	return append(faults, Conflicts(r.Keys)...)
 }
 
-// Faults returns all errors that the key itself contains, without comparing the key with other keys.
+// Faults returns all errors in the configuration of one API key, without a comparison with other keys.
 func (k *Key) Faults() (faults []fault) {
 	add := func(field, format string, args ...any) {
 		faults = append(faults, fault{Field: field, Rule: fmt.Sprintf(format, args...)})
@@ -172,7 +174,7 @@ func (k *Key) Faults() (faults []fault) {
 	return faults
 }
 
-// Conflicts returns the errors that concern several API keys, such as repeated ids.
+// Conflicts returns the configuration errors that concern several API keys, such as two keys with the same id.
 func Conflicts(keys []Key) (faults []fault) {
 	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]Key{}
 	for i, key := range keys {

@@ -31,14 +31,15 @@ type rateFailure struct {
 var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
 // These constants control the fallback to the local limiter. sharedTimeout is the time limit of a call to the shared
-// limiter, and sharedPause is the pause after a failure. After a failure, Trouble reports the failure for sharedShown.
+// limiter, and sharedPause is the pause after a failure. Trouble reports a failure of the shared limiter for the
+// duration sharedShown.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second
 	sharedShown   = 30 * time.Second
 )
 
-// NewSteadyLimiter returns a limiter that uses shared, and falls back to a new local limiter.
+// NewSteadyLimiter returns a limiter that uses the given shared limiter, and falls back to a new local limiter.
 func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger,
 	registerer prometheus.Registerer) (*SteadyLimiter, error) {
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,

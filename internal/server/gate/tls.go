@@ -23,7 +23,7 @@ type certificate struct {
 	current *tls.Certificate
 }
 
-// fileStamp identifies a version of a file.
+// fileStamp holds the attributes by which capper detects that a certificate file has changed.
 type fileStamp struct {
 	modified time.Time
 	size     int64
@@ -71,7 +71,8 @@ func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	})
 }
 
-// load reads the certificate and the key from their files. The caller of load holds mu, or is the only user of c.
+// load reads the certificate and the key from their files. The caller of load must hold mu, or be the only goroutine
+// that uses c.
 func (c *certificate) load() error {
 	stamp, err := c.stamps()
 	if err != nil {
