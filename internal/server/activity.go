@@ -17,8 +17,9 @@ import (
 // activityParameters lists the query parameters of GET /v1/activity.
 var activityParameters = []string{"since", "until"}
 
-// These constants bound the period of GET /v1/activity and the reuse of counts. The counts of an hour are reused for 10
-// minutes, if the hour ended more than 10 minutes ago, because other instances may flush their counts late.
+// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. The counts of an hour that
+// ended more than settled ago stay cached for the duration reused. The counts of a later hour are not cached, because
+// other instances may still flush counts for it.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -26,8 +27,8 @@ const (
 	reused        = 10 * time.Minute
 )
 
-// Activities serves the calls that ask for the hourly counts of the decisions of all instances. An Activities is safe
-// for concurrent use.
+// Activities serves API calls for the hourly counts of decisions. The counts are the sums over all service instances.
+// An Activities is safe for concurrent use.
 type Activities struct {
 	counts counts // nil: the service counts no decisions
 	clock  func() time.Time
@@ -52,7 +53,7 @@ func (s *Server) activity(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// Between returns the hours that begin at or after the parameter since, and before the parameter until.
+// Between returns the hourly counts of decisions between the times in the query parameters "since" and "until".
 func (a *Activities) Between(ctx context.Context, parameters map[string]string) (*api.Activity, error) {
 	from, until, err := a.period(parameters)
 	if err != nil || a.counts == nil {
@@ -71,7 +72,8 @@ func (a *Activities) Between(ctx context.Context, parameters map[string]string) 
 	return found, nil
 }
 
-// period returns the parameters since and until, or their defaults. The returned start is rounded down to a full hour.
+// period returns the times in the query parameters "since" and "until", or their defaults. The returned start of the
+// period is rounded down to a full hour.
 func (a *Activities) period(parameters map[string]string) (from, until time.Time, err error) {
 	now := a.clock().UTC()
 	until, from = now, now.Add(-usualActivity)
@@ -101,7 +103,7 @@ func (a *Activities) period(parameters map[string]string) (from, until time.Time
 	return from, until, nil
 }
 
-// hour returns the counts of the hour that begins at the given time, or nil when the hour had no calls.
+// hour returns the counts of decisions in the hour that begins at the given time, or nil when the hour had no calls.
 func (a *Activities) hour(ctx context.Context, at time.Time) (*api.ActivityHour, error) {
 	now := a.clock()
 	a.mu.Lock()
@@ -132,7 +134,7 @@ func (a *Activities) keep(at time.Time, hour keptHour) {
 	a.kept[at] = hour
 }
 
-// hourOf adds up the counts of an hour over all channels, or returns nil when the hour had no calls.
+// hourOf adds up the counts of decisions in an hour over all channels, or returns nil when the hour had no calls.
 func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	sum := messages.Answers{}
 	for i := range found {

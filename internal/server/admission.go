@@ -6,8 +6,8 @@ import (
 	"capper/internal/server/gate"
 )
 
-// ofBudgets returns the metrics of every budget: the amount in use, and the numbers of refused calls and of calls that
-// were cut off.
+// ofBudgets returns the metrics of the budgets for users and memory. The metrics are the amount in use, the number of
+// refused calls, and the number of calls that a budget cut off.
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},
@@ -32,7 +32,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	return list
 }
 
-// ofConnections returns the metrics of the connections of all listeners.
+// ofConnections returns the metrics that count the network connections of all listeners.
 func ofConnections(listeners *gate.Listeners) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -15,8 +15,9 @@ import (
 	"capper/internal/trace"
 )
 
-// enter admits a call about a list or an expression of users: it reserves users and memory, and charges the client's
-// rate. The argument answer is the approximate maximum size of the HTTP response in bytes.
+// enter admits a call about users, which the call lists or selects by an audience expression. enter reserves users and
+// memory in the budgets, and charges the users to the client's rate limit. The argument answer is the approximate
+// maximum size of the HTTP response in bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	_, part := trace.Start(c.ctx, "admit")
 	defer part.End()
@@ -35,7 +36,7 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 // findUsers evaluates an audience expression and stores the matching users in the audience. The policy resolves the
 // named expressions that the audience expression uses. The budget of the body b is charged for the memory of the users.
 //
-// The argument names says whether the HTTP response lists users.
+// The argument names of findUsers says whether the HTTP response will list the users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {
 	if a.Query == nil {
 		return nil
@@ -64,7 +65,8 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	}
 }
 
-// writeAnswer writes a response body that was encoded into the buffer of p.
+// writeAnswer returns the users of the call to their budget, and then writes the encoded response body out to the
+// caller.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	_, part := trace.Start(c.ctx, "write answer")
 	defer part.End()
@@ -74,7 +76,8 @@ func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	p.Write(c.w, s.bounds.MinRate)
 }
 
-// admit takes the users from the client's rate limit, and writes the remaining amount to the response headers.
+// admit charges the users of a call to the client's rate limit, and writes the remaining amount to the response
+// headers.
 func (s *Server) admit(c *call, field string, users int) error {
 	rate := s.access.Load().RateOf(c.Client)
 	if rate.UsersPerSecond == 0 {
@@ -109,8 +112,8 @@ func (s *Server) admit(c *call, field string, users int) error {
 	return nil
 }
 
-// charge takes a price from the client's rate limit, for work that is not proportional to the users of a call. The
-// price is limited to the client's burst, so that every client can afford an expensive call.
+// charge takes a price, in users, from the client's rate limit, for work that is not proportional to the users of a
+// call. The price is limited to the client's burst, so that every client can afford an expensive call.
 func (s *Server) charge(c *call, field string, price int) error {
 	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {
 		price = min(price, rate.Largest())

@@ -44,7 +44,8 @@ func (s *Server) countAudience(c *call) error {
 	return writeJSON(c.w, counts)
 }
 
-// previewChannel returns the channel of the preview in a count request, or 0 when the request asks for no preview.
+// previewChannel returns the channel for which a request to count an audience also asks for a preview. If the request
+// asks for no preview, previewChannel returns 0.
 func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Channel, error) {
 	if !r.Preview {
 		return 0, nil
@@ -52,7 +53,7 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 	return wire.SendChannel(r.Channel, policy)
 }
 
-// previewBatch is the number of users that a preview decides in one step.
+// previewBatch is the number of users whom a preview (decisions that record nothing) decides in one store call.
 const previewBatch = 100_000
 
 // basisOf returns the segments generation and the policy that decide a whole call. A query that names no generation is
@@ -69,7 +70,7 @@ func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	return basis // without a pin the finder reports the error
 }
 
-// preview decides the counted users as a filter call would decide them now, and records nothing.
+// preview decides the counted users like a filter call at this moment, and records no sends.
 func (s *Server) preview(
 	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
@@ -93,7 +94,7 @@ func (s *Server) preview(
 	return s.decide(ctx, send, a.Users, capping.InstantOf(s.clock())), nil
 }
 
-// decide decides the users as a filter call would decide them at the time at, and records nothing.
+// decide decides the users like a filter call at the given time, and records no sends.
 func (s *Server) decide(
 	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
 ) *api.Summary {
@@ -171,7 +172,7 @@ func (s *Server) forecastOf(
 	return answer
 }
 
-// used counts the users by the number of their sends that count towards each limit now.
+// used returns, for each limit, how many users have 0, 1, 2 or more sends that count towards the limit now.
 func (s *Server) used(ctx context.Context, send *capping.Send, users []capping.UserID) []api.LimitUse {
 	uses, now := capping.NewUses(send.Basis, send.Channel), capping.InstantOf(s.clock())
 	for batch := range slices.Chunk(users, previewBatch) {

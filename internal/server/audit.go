@@ -20,7 +20,8 @@ func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	s.log.InfoContext(c.ctx, "audit", append(line, attrs...)...)
 }
 
-// auditRefusal logs that the server refused an API key. For each error code a logBound limits the number of log lines.
+// auditRefusal logs that the server refused an API key. A separate logBound for each error code limits the number of
+// log lines.
 func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
 		return
@@ -80,9 +81,9 @@ func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	logger.Info("audit", append(line, attrs...)...)
 }
 
-// SignIn returns the caller to whom an API key belongs. The key needs the scope read. SignIn logs successes and
-// refusals in the way of API calls. After several wrong keys with the same key id from one address, the next attempt
-// with the key id from the address must wait.
+// SignIn returns the caller to whom an API key belongs. The key needs the scope read. SignIn logs accepted and refused
+// keys in the same form as API calls do. After several wrong keys with one key id from one network address, further
+// attempts with this key id from this address must wait.
 func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {

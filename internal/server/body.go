@@ -8,13 +8,14 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Body is a received request body, with the memory that the call has reserved in the budget for request bodies.
+// Body is a received request body, together with the memory that the body occupies in the budget for all request
+// bodies.
 type Body struct {
 	Data []byte
 	hold *gate.Hold
 }
 
-// fill reads r to its end into Data. The reader r returns at most limit bytes.
+// fill reads all bytes from r into Data. The reader r returns at most limit bytes.
 func (b *Body) fill(r io.Reader, limit int64) error {
 	for {
 		if len(b.Data) == cap(b.Data) {

@@ -53,8 +53,8 @@ func (s *Server) enterMessage(
 	return channel, p, nil
 }
 
-// locate returns a function that returns where the store keeps the log of a user, or nil when the store has only one
-// location.
+// locate returns a function that finds the partition and the node with a user's log. If the store has only one
+// location, locate returns nil.
 func (s *Server) locate() func(capping.UserID) capping.Location {
 	locator, ok := capping.As[capping.Locator](s.capper.Store())
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// clientMetrics counts the users in API calls, for each configured client. A clientMetrics is safe for concurrent use.
+// clientMetrics counts the users in API calls, separately for each client that the configuration names. A clientMetrics
+// is safe for concurrent use.
 type clientMetrics struct {
 	counter *prometheus.CounterVec
 	exempt  *prometheus.CounterVec
@@ -38,10 +39,11 @@ func newClients() *clientMetrics {
 	}
 }
 
-// exemptResults maps whether a call with enforce false was allowed to the value of the metric label.
+// exemptResults maps whether the server accepted a call with "enforce": false to the value of the metric label
+// "result".
 var exemptResults = map[bool]string{true: "accepted", false: "refused"}
 
-// AddExempt counts a call of the client with enforce false, which the server either accepted or refused.
+// AddExempt counts a call of the client with "enforce": false, which the server either accepted or refused.
 func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -60,15 +62,15 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// now returns the names of the clients in the current configuration.
+// now returns the client names in the current configuration.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.named
 }
 
-// Add counts the users of a client's call. The values of the labels client and channel are configured names. Add
-// ignores a client that a configuration change removed during the call.
+// Add counts the users of a client's call. The values of the metric labels "client" and "channel" are names from the
+// configuration. Add ignores a client that a configuration change removed during the call.
 func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -29,8 +29,8 @@ import (
 type Config struct {
 	// Capper decides about users. Required.
 	Capper *capping.Capper
-	// IDs converts user ids to the users of the Capper. A nil IDs means dense ids. Journal, Audit and Records must be
-	// nil unless the ids are dense.
+	// IDs converts the user ids of callers to the 64-bit numbers that identify users in the Capper. A nil IDs means
+	// dense ids (32-bit numbers). Journal, Audit and Records must be nil unless the ids are dense.
 	IDs *ids.Scheme
 	// Generations pins segments generations for look-ups and audiences. Nil means that the service has no segments.
 	Generations wire.Pin
@@ -40,7 +40,8 @@ type Config struct {
 	// Sets returns the configured rules of sets. The function must be safe for concurrent use. Nil means that no set
 	// has a rule.
 	Sets func() live.Rules
-	// History reads the generations at the location of the segments. Nil means that no location is configured.
+	// History reads the published generations of the segments. Nil means that the configuration has no location of
+	// segments.
 	History History
 	// Journal writes API calls to the audit. Nil means that no audit is configured.
 	Journal *journal.Journal
@@ -88,8 +89,9 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// History reads the generations at the location of the segments. A History is safe for concurrent use. A method returns
-// when its context ends. The error wraps objects.ErrNotFound when a generation does not exist.
+// History lists and compares the segments generations that were published. A History is safe for concurrent use. Each
+// method of a History returns when its context ends. The error wraps objects.ErrNotFound when a segments generation
+// does not exist.
 type History interface {
 	// List returns the newest generations and the generation in use at the location.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
@@ -112,8 +114,8 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
-// ofKind wraps pin with a check that the generation has the same kind of ids as the server. With another kind of ids, a
-// number could stand for a different user.
+// ofKind wraps pin with a check that the segments generation has the same kind of user ids as the server. If the kinds
+// differed, the same number could identify two different users.
 func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	kind, check := ids.Dense, ""
 	if scheme != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // Each calls yield with every counter value since the start of the process. The counters are the users by outcome, and
-// for each pacer the granted permits, the refused permits and the failed calls. Each may yield the same name several
-// times; the caller must add up the values.
+// the granted permits, refused permits and failed calls of each pacer. Each may yield the same name several times; the
+// caller of Each must add up the values.
 func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	each(m.decided.users, func(labels map[string]string, n float64) { yield(labels["outcome"], labels["limit"], n) })
 	each(m.decided.shadow, func(labels map[string]string, n float64) { yield("shadow", labels["limit"], n) })

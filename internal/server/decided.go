@@ -11,9 +11,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// decided counts users by outcome under the current policy. A counter starts at zero for everything in the policy that
-// can deny a user. When sets and shadow limits leave the policy, their counters are deleted. A decided is safe for
-// concurrent use.
+// decided counts the decided users by outcome. Every limit, set and rule of the current policy that can deny users has
+// a counter, which starts at zero. When an operator removes a set or a shadow limit from the policy, its counters are
+// deleted. A decided is safe for concurrent use.
 type decided struct {
 	policy func() *capping.Policy
 
@@ -54,7 +54,7 @@ func (d *decided) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics of the current policy.
+// Collect sends the current values of all metrics.
 func (d *decided) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +113,8 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count counts the users of a call. The names argument holds the segment names of the decisions.
+// count adds the users of a call to the metrics by outcome. The names argument holds the segment names of the
+// decisions.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
 		if users > 0 {

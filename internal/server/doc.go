@@ -12,9 +12,9 @@
 //	        → EncodeFilter append the answer, release the users            wire
 //	        → Write        send the answer at the client's pace            gate
 //
-// A segment lookup takes the steps of a filter call, but reads one generation of the segments instead of the policy and
-// the store. A call for permits takes the steps of a filter call, with the pacers instead of the Capper. A call for
-// permits costs one user of the client's rate limit.
+// A segment lookup goes through the steps of a filter call, but reads one generation of the segments instead of the
+// policy and the store. A call for permits goes through the steps of a filter call, but asks the pacers instead of the
+// Capper. The server charges a call for permits to the client's rate limit like a call with one user.
 //
 // # Packages
 //
@@ -37,10 +37,11 @@
 //
 // # Ids
 //
-// A server accepts one kind of user ids (Config.IDs). A dense id is itself the number of a user. The decoder converts
-// every other id to an image, which is the user of the Capper. An image cannot be converted back to its id, so the
-// decoder keeps the ids in memory for the response. A call that supports only dense ids returns an error that names the
-// unsupported kind. Log lines contain images instead of ids.
+// A server accepts one kind of user ids (Config.IDs). A dense id is a 32-bit number, and capper uses the number itself
+// for the user. The decoder converts every other id to an id image (64-bit keyed hash of an id), and the Capper decides
+// about id images. An id image cannot be converted back to its id, so the decoder keeps the original ids in memory for
+// the response. A call that supports only dense ids returns an error that names the unsupported kind. Log lines contain
+// id images (64-bit keyed hashes of ids) instead of ids.
 //
 // # Guarantees
 //
@@ -49,16 +50,17 @@
 //   - When a caller disconnects after the store call began, the store call continues. The store decides and records
 //     each user atomically. A caller that got no response repeats the call with the same message id (for permits:
 //     request id), and gets the result.
-//   - When the store does not answer a call for permits, the server returns an error and grants no permits.
+//   - If the store does not answer while the server processes a call for permits, the server returns an error and
+//     grants no permits.
 //   - Bounds limit the resources of a call before the call uses them: bytes of one body and of all bodies, users of one
 //     batch and of all calls, bytes of all responses, connections, users per second of a client, time for the request
 //     header and for the store, and the minimum rate of reading and writing.
-//   - The server evaluates two audience expressions at the same time, each on all cores. Clients that wait for an
-//     evaluation take turns. The wait ends at the deadline of the call.
+//   - The server evaluates at most two audience expressions at the same time, each on all cores. Clients that wait for
+//     an evaluation take turns. A call waits for its evaluation until the deadline of the call.
 //   - Clients share the budgets fairly: when a budget is exhausted, the server first refuses the client that holds most
-//     of the budget. A call holds users until they are decided, memory for the request body until the body is decoded,
-//     and memory for the response until the response is written. The server disconnects a client that stops sending or
-//     reading, when another client needs the memory.
+//     of the budget. A call occupies the budget for users until they are decided. It occupies the memory for its body
+//     until the body is decoded, and for its response until the response is written. The server disconnects a client
+//     that stops sending or reading, when another client needs the memory.
 //
 // # Access
 //
@@ -73,6 +75,6 @@
 //
 // # Non-goals
 //
-// The API has no sessions, no cookies, no cross-origin calls from browsers and no streaming. Callers divide a larger
-// audience over several calls with the same message id; see package client.
+// The API has no sessions, no cookies, no cross-origin calls from browsers and no streaming. Callers split an audience
+// that is too large for one call into several calls with the same message id; see package client.
 package server

@@ -76,8 +76,8 @@ func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	return body, r, nil
 }
 
-// mayExempt refuses a call with enforce false when the API key lacks the scope exempt. Every call with enforce false is
-// counted.
+// mayExempt refuses a call with "enforce": false when the API key lacks the scope "exempt". mayExempt counts every call
+// with "enforce": false in the metrics.
 func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 	if r.Enforce {
 		return nil
@@ -140,7 +140,7 @@ func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	}, nil
 }
 
-// count adds the decisions of a call to the counts of the message, and to the counts of the current hour.
+// count adds the decisions of a call to the stored counts of the call's message and of the current hour.
 func (s *Server) count(send *capping.Send, d *capping.Decisions, sum *wire.Summary) {
 	now := s.clock()
 	at, asked := capping.InstantOf(now), int64(sum.Requested)

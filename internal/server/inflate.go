@@ -11,11 +11,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// inflatedFree is the inflated size in bytes that the server accepts for every gzip body. A larger inflated body must
-// not exceed inflatedFree plus Bounds.GzipRatio times the size of the compressed body.
+// inflatedFree is the decompressed size in bytes that the server accepts for every gzip body. A larger decompressed
+// body must not exceed inflatedFree plus Bounds.GzipRatio times the size of the compressed body.
 const inflatedFree = 4 << 20
 
-// inflate replaces a gzip body by the decompressed body.
+// inflate replaces the bytes of a request body that was compressed with gzip by the decompressed bytes.
 func (rc *receiver) inflate(b *Body) error {
 	sent := b.Data
 	defer func() { gate.PutBuffer(sent) }()
@@ -52,7 +52,8 @@ func notGzip(cause error) *wire.Failure {
 
 var errBeyond = errors.New("the body has more bytes than allowed")
 
-// boundedReader returns an error after more than left bytes were read.
+// boundedReader reads from another reader, and returns an error as soon as that reader has supplied more than left
+// bytes.
 type boundedReader struct {
 	r    io.Reader
 	left int64

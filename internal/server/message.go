@@ -13,15 +13,15 @@ import (
 	"capper/internal/capping"
 )
 
-// userOutcome is the latest outcome in the audit for a user of a message.
+// userOutcome is the latest outcome that the audit records for a user of a message, such as allowed or denied.
 type userOutcome struct {
 	kind  audit.Outcome // Allowed also stands for Replayed
 	limit string        // name of the limit, for Denied
 	set   string        // suppressing set, for Denied by suppression
 }
 
-// outcomeOf returns the outcome of the users in a group of an audit record. The result known is false for a group that
-// changes no user's outcome.
+// outcomeOf returns the outcome of the users in one group of an audit record. The result known is false if the group
+// does not change the outcome of its users.
 func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	switch g.Outcome {
 	case audit.Allowed, audit.Replayed:
@@ -34,11 +34,11 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// yields reports whether an earlier send of the same message takes precedence over the outcome. After a send, a later
-// denial or an unknown result leaves the user's outcome allowed.
+// yields reports whether an earlier send of the same message takes precedence over the outcome. If a user has a send, a
+// later denial or an unknown result leaves the user's outcome at "allowed".
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
-// mayHold reports whether a user with the outcome may have a send.
+// mayHold reports whether a user with the outcome may have a recorded send of the message.
 func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind == audit.Unavailable }
 
 // outcomes holds the latest outcome of each user of a message on one channel, according to the audit records read so
@@ -55,11 +55,11 @@ var (
 	_ outcomes = (*imageOutcomes)(nil)
 )
 
-// userOutcomes maps each outcome to a bitmap of users, for dense ids. Until settle is called, a user with a send may
-// also have other outcomes.
+// userOutcomes maps each outcome to a bitmap of users, for dense ids (32-bit numbers). Until settle is called, a user
+// with a send may be in the bitmaps of several outcomes.
 type userOutcomes map[userOutcome]*bitmap.Set
 
-// say moves users to a new outcome.
+// say moves users from the bitmaps of their earlier outcomes to the bitmap of a new outcome.
 func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	for before, set := range o {
 		if before != now && (before.kind != audit.Allowed || !now.yields()) {
@@ -87,8 +87,8 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// holders returns those of the given users who may have a send on the channel of the outcomes. An audit record of a
-// release on all channels contains users of every channel.
+// holders returns those of the given users who may have a send on the channel of the outcomes. This selection is
+// necessary because an audit record of a release on all channels contains users of every channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {
@@ -100,7 +100,8 @@ func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	return found.Bitmap()
 }
 
-// settle removes the other outcomes of users with a send, so that each user has one outcome.
+// settle removes users who have a send from the bitmaps of the outcomes denied and unavailable, so that each user has
+// one outcome.
 func (o userOutcomes) settle() {
 	sent := o[userOutcome{kind: audit.Allowed}]
 	if sent == nil {
@@ -165,8 +166,8 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// calls passes each audit record of a message on a channel to the function take, in the order of time. The returned
-// faults name the audit files that could not be read.
+// calls passes each audit record of a message on a channel to the function take, from the earliest to the latest. The
+// returned faults name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
 ) (faults []string, err error) {

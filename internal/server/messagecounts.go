@@ -16,7 +16,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// counts reads the stored counts of messages; see messages.Counter.
+// counts reads and changes the stored decision counts and titles of messages; see messages.Counter.
 type counts interface {
 	ListMessages(ctx context.Context, q messages.Query) (messages.Page, error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
@@ -26,28 +26,29 @@ type counts interface {
 
 // Messages answers calls about messages. A Messages is safe for concurrent use.
 type Messages struct {
-	Counts counts // Messages serves the calls about messages. A Messages is safe for concurrent use.
+	Counts counts // nil: the service counts no messages
 	Capper *capping.Capper
 	Clock  func() time.Time
 	Audit  Audit // nil: no audit is configured
 	Past   *auditReader
 }
 
-// caller is the client that makes an API call, with the query parameters of the call.
+// caller holds the namespace of the client that makes an API call, and the query parameters of the call.
 type caller struct {
 	Namespace  string // namespace of the API key; "": the key has no namespace
 	Parameters map[string]string
 }
 
-// These variables list the accepted query parameters: listParameters for the method List, and oneParameters for the
-// method One. All other calls about a message accept nameParameters.
+// These variables list the accepted query parameters: listParameters for GET /v1/messages, oneParameters for GET
+// /v1/messages/{id}, and nameParameters for all other calls about a message.
 var (
 	listParameters = []string{"since", "until", "id", "channel", "min_asked", "sort", "max", "cursor", "namespace"}
 	oneParameters  = []string{"users", "namespace"}
 	nameParameters = []string{"namespace"}
 )
 
-// These constants are the default and the maximum number of messages in a list, and the default period of a list.
+// These constants are the default and the maximum number of messages in a response to GET /v1/messages, and the default
+// period of such a list.
 const (
 	usualMax   = 100
 	mostMax    = 1000
@@ -109,8 +110,8 @@ func orNotCounted(err error) error {
 	return wire.NewFailure(api.CodeConflict, "this store does not count messages")
 }
 
-// One returns the counts of the message with the given id, separately for each channel. One reads the audit if the
-// caller asks for users, or if the store has no counts of the message.
+// One returns the decision counts of the message with the given id, separately for each channel. One also reads the
+// audit, if the caller asks for users, or if the store has no counts of the message.
 func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageChannels, error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
@@ -139,8 +140,8 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 	return answer, nil
 }
 
-// titleOf returns the title of a message, which the counts contain. For a message without counts, titleOf reads the
-// title from the store.
+// titleOf returns the title of a message from its stored counts. For a message without counts, titleOf reads the title
+// from the store.
 func (m *Messages) titleOf(ctx context.Context, message capping.Message, found []messages.Counts) (string, error) {
 	if len(found) > 0 {
 		return found[0].Title, nil
@@ -173,8 +174,8 @@ func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*a
 	return &api.MessageTitle{MessageID: message.ID, Namespace: message.Namespace, Title: title}, nil
 }
 
-// addRecorded adds the numbers of users from the audit to the response. addRecorded also adds the channels that only
-// the audit contains.
+// addRecorded adds to the response how many users the audit contains for each channel and outcome. addRecorded also
+// adds the channels that only the audit contains.
 func (m *Messages) addRecorded(
 	ctx context.Context, message capping.Message, counted []messages.Counts, answer *api.MessageChannels,
 ) error {
@@ -219,7 +220,7 @@ func (m *Messages) channels(found []messages.Counts) []api.Message {
 	return list
 }
 
-// match returns a filter for the messages that the caller may see and has requested.
+// match returns a function that selects the messages that the caller may see and has requested.
 func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	channel, err := wire.ChannelOf(c.Parameters["channel"], m.Capper.Policy())
 	if err != nil {
@@ -234,8 +235,8 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	}, nil
 }
 
-// namespace returns the namespace that the caller requests. In calls for a list, the result "" means all namespaces. In
-// other calls, "" means the messages without a namespace.
+// namespace returns the namespace that the caller requests. In calls for a list of messages, the result "" means all
+// namespaces. In other calls, the result "" means the messages without a namespace.
 func (c caller) namespace() (string, error) {
 	asked, given := c.Parameters["namespace"]
 	switch {
@@ -273,7 +274,7 @@ func (c caller) Message(id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since parses the beginning of a period, which is a time, a date or an age such as 24h. For an empty text, since
+// since parses the value of the query parameter "since": a time, a date or an age such as 24h. For an empty text, since
 // returns the time one week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
@@ -282,7 +283,7 @@ func since(text string, now time.Time) (capping.Instant, error) {
 	return instantOf("since", text, now)
 }
 
-// instantOf parses a time, a date or an age such as 36h.
+// instantOf parses the value of a query parameter that is a time, a date or an age such as 36h.
 func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -297,7 +298,7 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	return atLeastZero(now.Add(-ago)), nil
 }
 
-// pastSince parses the same texts as since, and returns an error for a time in the future.
+// pastSince parses the same texts as the function since, and returns an error for a time in the future.
 func pastSince(text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err == nil && at.Time().After(now.Add(wire.Slack)) {
@@ -309,7 +310,7 @@ func pastSince(text string, now time.Time) (capping.Instant, error) {
 
 func atLeastZero(at time.Time) capping.Instant { return max(capping.InstantOf(at), 0) }
 
-// parseSpan parses a duration, which may have the unit days, such as 7d.
+// parseSpan parses a duration such as 36h, and also accepts days, such as 7d.
 func parseSpan(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -330,7 +331,8 @@ func maxOf(parameters map[string]string) (int, error) {
 	return int(most), nil
 }
 
-// leastOf returns the query parameter min_asked: the minimum number of requested users of a listed message.
+// leastOf parses the query parameter "min_asked". A list then contains only messages with at least this many requested
+// users.
 func leastOf(parameters map[string]string) (int64, error) {
 	text, given := parameters["min_asked"]
 	if !given {

@@ -13,7 +13,7 @@ import (
 // mostDecided is the maximum number of users in a response that lists the user ids of a message.
 const mostDecided = 1_000_000
 
-// imageOutcomes does the same as userOutcomes, for ids that are not dense.
+// imageOutcomes does the same as userOutcomes, for ids that are not dense (not 32-bit numbers).
 type imageOutcomes struct {
 	known []userOutcome
 	of    map[capping.UserID]uint16 // index in known
@@ -61,8 +61,8 @@ func (o *imageOutcomes) each(yield func(o userOutcome, users []capping.UserID)) 
 	}
 }
 
-// MessageIDs does the same as Message, for ids that are not dense. The function name appends the user id of a user to
-// dst.
+// MessageIDs does the same as Message, for ids that are not dense (not 32-bit numbers). The function argument name
+// appends the id of a user to dst.
 func (r *auditReader) MessageIDs(
 	ctx context.Context, message capping.Message, channel capping.Channel,
 	name func(dst []byte, user capping.UserID) []byte,

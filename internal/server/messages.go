@@ -98,9 +98,9 @@ func (s *Server) releaseMessage(c *call) error {
 	return writeJSON(c.w, given)
 }
 
-// mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope admin.
-// Without mayChangeAcross, an API key with the scope filter and without a namespace could release the campaigns of
-// every team. The argument does names the change in the error text.
+// mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope "admin".
+// Without mayChangeAcross, an API key with the scope "filter" and without a namespace could release the campaigns of
+// every team. The argument does describes the change in the error text.
 func (s *Server) mayChangeAcross(c *call, does string) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
@@ -159,7 +159,8 @@ func (s *Server) release(c *call) error {
 	return nil
 }
 
-// recordRelease writes a release to the audit, with the current configuration and segments generation.
+// recordRelease writes the audit record of a release (removal of recorded sends), with the versions of the current
+// configuration and segments.
 func (s *Server) recordRelease(r *audit.Record, users []capping.UserID, results []capping.Released) {
 	r.Generation, r.Config = s.capper.Segments().Generation(), s.capper.Policy().Version
 	s.journal.Release(r, users, results)
@@ -217,8 +218,8 @@ func (s *Server) importSends(c *call) error {
 	return writeJSON(c.w, r.Answer(unavailable, sum))
 }
 
-// enterImport admits an import of sends. The import reserves one user in the budget for each send, and the users of the
-// import are charged to the client's rate limit. The argument idBytes is the size of one user id in the response.
+// enterImport admits an import of sends. enterImport reserves one user in the budget for each send, and charges the
+// users of the import to the client's rate limit. The argument idBytes is the size of one user id in the response.
 func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {
@@ -264,7 +265,7 @@ func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant)
 	return sent, nil
 }
 
-// importedMessages returns the messages of the import that the store must record.
+// importedMessages returns those messages of an import that the store should remember and whose sends it should count.
 func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []capping.Message) {
 	sends := make([]int, len(r.Messages))
 	for _, send := range r.Sends {
@@ -278,7 +279,8 @@ func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []ca
 	return messages
 }
 
-// summarizeImport counts the results of the sends, and returns the users whose result is unknown.
+// summarizeImport counts the imported sends by their result, and returns the users for whom it is unknown whether the
+// store recorded their sends.
 func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge,
 	merged []capping.Merged) []capping.UserID {
 	unavailable := []capping.UserID{}

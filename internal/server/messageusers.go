@@ -12,15 +12,15 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordedMessage holds the audit's information about a message on one channel.
+// recordedMessage holds what the audit records about a message on one channel: counts of calls and outcomes of users.
 type recordedMessage struct {
 	outcomes // nil: no record has users
 	messages.Counts
 	since capping.Instant // time of the first record
 }
 
-// Recorded returns the audit's information about a message, separately for each channel. The returned faults name the
-// audit files that could not be read.
+// Recorded reads from the audit the counts and users of a message, separately for each channel. The returned faults
+// name the audit files that could not be read.
 func (r *auditReader) Recorded(ctx context.Context, message capping.Message) (
 	found map[capping.Channel]*recordedMessage, faults []string, err error) {
 	if r.Records == nil {
@@ -55,7 +55,7 @@ func newRecorded(first *audit.Record) *recordedMessage {
 		since: first.At}
 }
 
-// add adds the users and the counts of an audit record.
+// add adds the users and the counts of an audit record to the message.
 func (r *recordedMessage) add(record *audit.Record) {
 	if r.outcomes == nil && len(record.Groups) > 0 {
 		r.outcomes = userOutcomes{}
@@ -79,7 +79,7 @@ func (r *recordedMessage) add(record *audit.Record) {
 	}
 }
 
-// answersOf returns the counts of the decisions in the audit record of a call.
+// answersOf counts the decisions in the audit record of a call.
 func answersOf(r *audit.Record) *messages.Answers {
 	a := new(messages.Answers)
 	a.AddCall(r.At, r.Config)
@@ -111,8 +111,7 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users returns the numbers of distinct users by their latest outcome, and by the segments of the users in the given
-// generation.
+// users counts the distinct users of a message by their latest outcome, and by their segments in the argument of.
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
 	if r.outcomes == nil { // each call was for an audience without users
@@ -144,7 +143,7 @@ func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	return found
 }
 
-// messageSegments counts the users of a message by their segments in a generation.
+// messageSegments counts the users of a message by their segments in one published generation of segments.
 type messageSegments struct {
 	of      capping.Segments
 	numbers []uint32
@@ -156,7 +155,7 @@ func newMessageSegments(of capping.Segments) *messageSegments {
 	return &messageSegments{of: of, byCode: make([]api.MessageSegmentUsers, len(of.Names())+1)}
 }
 
-// add counts users with the given outcome.
+// add adds users with the given outcome to the counts of their segments.
 func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	n := len(users)
 	s.numbers, s.codes = slices.Grow(s.numbers[:0], n)[:n], slices.Grow(s.codes[:0], n)[:n]

@@ -16,8 +16,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Metrics counts calls and their users. All label values come from bounded sets: routes, statuses, outcomes, and
-// configured names of segments, limits, channels, clients and pacers. A Metrics is safe for concurrent use.
+// Metrics counts API calls, and the users and permits in these calls. All label values come from bounded sets: routes,
+// statuses, outcomes, and configured names of segments, limits, channels, clients and pacers. A Metrics is safe for
+// concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -68,12 +69,12 @@ func newMetrics(
 	return m, errors.Join(faults...)
 }
 
-// expected lists the HTTP statuses for which every route has a counter with value 0 from the start. Alert rules need
-// the metric series of these statuses before the first failure happens.
+// expected lists HTTP statuses. Every route has a counter for each of these statuses from the start, with the value 0,
+// because alert rules need the metric series before the first failure.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 
-// ExpectRoute creates the counters of a route with the value 0.
+// ExpectRoute creates the request counters of a route with the value 0.
 func (m *Metrics) ExpectRoute(route string) {
 	for _, status := range expected {
 		m.requests.WithLabelValues(route, strconv.Itoa(status))
@@ -83,8 +84,8 @@ func (m *Metrics) ExpectRoute(route string) {
 	}
 }
 
-// timed reports whether the durations of the route are measured. The duration of a profile, for example, is chosen by
-// its caller.
+// timed reports whether the server measures the durations of calls to the route. The durations of profiles are not
+// measured, because their callers choose them.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
 // CountRequest counts a finished call and its duration.

@@ -9,7 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerMetrics counts permits, for each pacer of the current policy. A pacerMetrics is safe for concurrent use.
+// pacerMetrics counts granted, refused and returned permits, for each pacer of the current policy. A pacerMetrics is
+// safe for concurrent use.
 type pacerMetrics struct {
 	policy func() *pacing.Policy
 	clock  func() time.Time
@@ -31,7 +32,7 @@ type standing struct {
 	ahead  due
 }
 
-// share is the used fraction of a limit.
+// share is the used fraction of one limit of a pacer.
 type share struct {
 	used  float64
 	until time.Time // time at which the used permits no longer count
@@ -112,7 +113,8 @@ func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow creates the counters of the configured pacers with value 0, and deletes the counters of removed pacers.
+// follow creates counters with value 0 for newly configured pacers, and deletes the counters of pacers that are no
+// longer configured.
 func (p *pacerMetrics) follow() {
 	policy := p.policy()
 	if policy == p.followed {
@@ -143,7 +145,8 @@ func (p *pacerMetrics) follow() {
 	}
 }
 
-// followShares creates the counters of the configured client shares, and deletes the counters of removed shares.
+// followShares creates counters for newly configured client shares (reserved parts of a pacer's permits), and deletes
+// the counters of shares that are no longer configured.
 func (p *pacerMetrics) followShares(policy *pacing.Policy) {
 	if p.followed != nil {
 		for i := range p.followed.Pacers {
@@ -168,8 +171,8 @@ func (p *pacerMetrics) followShares(policy *pacing.Policy) {
 	}
 }
 
-// countShare counts the permits of a call at a pacer with client shares. A share that the policy no longer has is not
-// counted.
+// countShare counts the permits that a call got from one client share (reserved part) of a pacer. countShare ignores a
+// share that the policy no longer has.
 func (p *pacerMetrics) countShare(pacer, share string, permits int) {
 	if now, _ := p.followed.Pacer(pacer); len(now.Shares) > 0 && (share == "" || now.HasShare(share)) {
 		p.shared.WithLabelValues(pacer, share).Add(float64(permits))
@@ -189,7 +192,7 @@ func (p *pacerMetrics) drop(name string) {
 	p.allowed.DeleteLabelValues(name)
 }
 
-// CountFailure counts a call for permits that the store did not answer, at each of the named pacers.
+// CountFailure counts a failed call for permits, which the store did not answer, once for each of the named pacers.
 func (p *pacerMetrics) CountFailure(names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,8 +231,8 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// CountReturned counts permits that a client returned unused. The metric of due permits no longer counts the returned
-// permits when their slots come.
+// CountReturned counts permits that a client returned unused. Returned permits do not become due: the metric of due
+// permits no longer counts them when their slots come.
 func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +247,7 @@ func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	}
 }
 
-// See stores the state of a pacer for the metrics.
+// See updates the metrics of a pacer from a state that was just read from the store.
 func (p *pacerMetrics) See(standing *pacing.Standing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,7 +257,7 @@ func (p *pacerMetrics) See(standing *pacing.Standing) {
 	}
 }
 
-// Forget resets the state of a pacer after an operator emptied the pacer's log.
+// Forget resets the metrics of a pacer's state after an operator deleted the pacer's log of granted permits.
 func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -263,8 +266,8 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see updates the state of a pacer from the answer to a call for permits. For a pacer with several logs, see keeps the
-// highest value that still applies.
+// see updates the state of a pacer from the answer to a call for permits. For a pacer with several logs of permits, see
+// keeps the highest values that still apply.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
 		s.empty = empty
@@ -291,7 +294,7 @@ func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
 	return shares
 }
 
-// used returns the used fraction of the limit with the highest used fraction.
+// used returns the highest used fraction among the limits of the pacer.
 func (s *standing) used(now time.Time) (most float64) {
 	for _, share := range s.shares {
 		if share.until.After(now) {

@@ -11,12 +11,13 @@ import (
 	"capper/internal/server/wire"
 )
 
-// smallBody is the maximum body size in bytes of a call that lists no users. A call without users needs about a
-// twentieth of the maximum.
+// smallBody is the maximum size in bytes of the request body in a call that lists no users. Such a body usually needs
+// about a twentieth of smallBody.
 const smallBody = 64 << 10
 
-// permitsPrice is the number of users that a call for permits takes from the client's rate limit. The price is the same
-// for any number of permits, because the store does about the same work for 1 permit and for 100,000 permits.
+// permitsPrice is the number of users that the server charges to the client's rate limit for one call for permits. The
+// price is the same for any number of permits, because the store does about the same work for 1 permit and for 100,000
+// permits.
 const permitsPrice = 1
 
 // permits serves POST /v1/permits.
@@ -77,7 +78,7 @@ func ofPacers(err error) error {
 	return err
 }
 
-// take requests the permits of a call from the pacers.
+// take requests from the pacers the permits that a call asks for.
 func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -108,7 +109,7 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 // worst case the response lists a separate slot for each permit.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
-// expectedSlots returns the approximate size of the response in bytes.
+// expectedSlots returns the approximate size in bytes of the response with the granted permits.
 func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
 
 // listPacers serves GET /v1/pacers.
@@ -133,7 +134,7 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// look returns the state of the named pacer. For the name "", look returns the states of all pacers.
+// look reads the state of the named pacer. For the name "", look reads the states of all pacers.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -176,8 +177,8 @@ func standingOf(s *pacing.Standing) api.PacerState {
 	return answer
 }
 
-// forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name: the log of a removed pacer may
-// still exist, and would count if an operator configured the pacer again.
+// forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
+// outlive its configuration. If an operator configured the pacer again, the permits in this log would count.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return noSuchPacer(c)

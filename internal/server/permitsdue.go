@@ -6,12 +6,12 @@ import (
 	"capper/internal/pacing"
 )
 
-// due holds the number of granted permits whose slots are in the future. The key is the second, in seconds since 1970,
-// by which all these slots have come. A number is negative when this instance returned permits that another instance
-// granted.
+// due maps each future second (Unix time) to the number of granted permits whose slots come in the second before it. A
+// number is negative when clients returned through this instance permits that another instance granted.
 type due map[int64]int
 
-// add adds the last permits of a grant, whose total number is the argument permits.
+// add counts the permits that a call was granted. They are the last ones in runs, and their number is the argument
+// permits.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
@@ -20,15 +20,15 @@ func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	}
 }
 
-// remove subtracts permits that a client returned unused.
+// remove subtracts from the counts the permits that a client returned unused.
 func (d due) remove(now time.Time, runs []pacing.WaitRun) {
 	for i := range runs {
 		d.addRun(now, &runs[i], 0, -1)
 	}
 }
 
-// addRun adds the permits of a run, beginning with permit number from. The argument times is 1 to add and -1 to
-// subtract the permits.
+// addRun counts the permits of a run (permits with equal distances), beginning with permit number from. The argument
+// times is 1 to add the permits, and -1 to subtract them.
 func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	for from < r.Permits {
 		at, to := now.Add(r.WaitOf(from)), r.Permits
@@ -42,8 +42,8 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take removes the permits whose slots have come, and returns the number of these permits. take returns 0 for a
-// negative number, and keeps the number for the next call, so that the sum over all instances becomes right.
+// take removes the permits whose slots have come from due, and returns their number. If the number is negative, take
+// returns 0 and keeps the number for the next call, so that the sum over all instances becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

@@ -57,8 +57,8 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 	return back, nil
 }
 
-// showReturned updates the metrics of the pacers' free permits after permits were returned. If the store does not
-// answer, the next call for permits updates these metrics.
+// showReturned updates the metrics of the pacers' free permits after a client has returned unused permits. If the store
+// does not answer, the next call for permits updates these metrics.
 func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	for i := range pacers {
 		if pacer := &pacers[i]; pacer.Per == pacing.PerPacer {
@@ -77,7 +77,7 @@ func (s *Server) ReturnEnded(ctx context.Context) error {
 	return err
 }
 
-// returnedOf converts the result to the type that responses use.
+// returnedOf converts the result of a return of permits to the type that responses use.
 func returnedOf(back *pacing.Back) *api.PermitsReturned {
 	answer := &api.PermitsReturned{Returned: back.Permits, Kept: back.Kept, Remembered: back.Known}
 	for i := range back.Pacers {

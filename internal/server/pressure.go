@@ -17,8 +17,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Pressure counts how many messages people receive, from the audit of all instances; see pressure.Of. The function
-// returns when the context ends.
+// Pressure counts in the audit of all instances how many messages people receive; see pressure.Of. A Pressure function
+// returns when its context ends.
 type Pressure func(ctx context.Context, cfg pressure.Config) (*pressure.Result, error)
 
 // pressureParameters lists the query parameters of GET /v1/pressure.
@@ -34,8 +34,8 @@ const (
 	pressureUsers  = 1_000_000 // the maximum number of user ids in a response, for ids that are not dense
 )
 
-// pressures admits counts of messages per person and caches the latest responses. The zero value is ready for use. A
-// pressures is safe for concurrent use.
+// pressures limits how many calls of GET /v1/pressure count messages per person at the same time, and caches the latest
+// responses. The zero value is ready for use. A pressures is safe for concurrent use.
 type pressures struct {
 	mu      sync.Mutex
 	running map[string]*runningPressure // by API key
@@ -53,7 +53,7 @@ type pressureKey struct {
 	list               bool
 }
 
-// runningPressure is a count of messages per person that has not finished.
+// runningPressure describes a running call that counts the messages per person.
 type runningPressure struct {
 	question pressureKey
 	done     chan struct{}
@@ -64,8 +64,9 @@ type keptPressure struct {
 	at     time.Time
 }
 
-// enter reserves one of the simultaneous counts for an API key, until the caller calls leave. If another call already
-// counts with the same parameters, enter returns a channel that closes when the other call's count ends.
+// enter lets a call with the API key begin a count of messages per person, or returns an error. The caller calls leave
+// when the count has finished. If another call already counts with the same parameters, enter returns a channel that
+// closes when the other call's count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +96,7 @@ func (p *pressures) enter(key string, question *pressureKey) (leave func(), ende
 	}, nil, nil
 }
 
-// find returns a cached response for the same parameters that is not older than a minute, or nil.
+// find returns the cached response for the same parameters, or nil if there is none from the last minute.
 func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +126,8 @@ func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) 
 	}
 }
 
-// pressure serves GET /v1/pressure. The server stops the count when the caller disconnects.
+// pressure serves GET /v1/pressure, which counts the messages per person. The server stops the count when the caller
+// disconnects.
 func (s *Server) pressure(c *call) error {
 	cfg, key, err := s.pressureConfig(c)
 	switch {
@@ -181,7 +183,7 @@ func (s *Server) countedPressure(ctx context.Context, key *pressureKey, cfg pres
 	return result.Pressure, nil
 }
 
-// pressureFailure converts an error of a count to a failure for the caller.
+// pressureFailure converts an error from counting the messages per person to a failure for the caller.
 func pressureFailure(ctx context.Context, err error) error {
 	if context.Cause(ctx) == context.DeadlineExceeded {
 		f := wire.NewFailure(api.CodeUnavailable, "the audit of these weeks could not be read in time: ask for fewer "+
@@ -192,7 +194,8 @@ func pressureFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// pressureConfig returns the settings of the count that a call requests.
+// pressureConfig converts the query parameters of GET /v1/pressure to the settings for counting the messages per
+// person.
 func (s *Server) pressureConfig(c *call) (cfg pressure.Config, key pressureKey, err error) {
 	policy := s.capper.Policy()
 	cfg = pressure.Config{Policy: policy, Widen: s.capper.Widening(), MemoryBytes: pressureBytes}
@@ -235,7 +238,8 @@ func (s *Server) pressureConfig(c *call) (cfg pressure.Config, key pressureKey, 
 	return cfg, key, nil
 }
 
-// atLimitOf returns the segment and the limit whose users the call requests, or nil when the call requests no users.
+// atLimitOf returns the segment and the limit if the call requests the users who have reached a limit. Otherwise
+// atLimitOf returns nil.
 func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.AtLimit, error) {
 	segment, given := parameters["segment"]
 	limit, byLimit := parameters["limit"]
@@ -257,8 +261,8 @@ func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.At
 	return &pressure.AtLimit{Segment: segment, Limit: limit}, nil
 }
 
-// pastUntil parses the query parameter until, which is the end of the latest week. For an empty text, pastUntil returns
-// the current time.
+// pastUntil parses the query parameter "until", which is the end of the latest week to count. For an empty text,
+// pastUntil returns the current time.
 func pastUntil(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(now) + 1, nil
@@ -291,7 +295,7 @@ func numberOf(parameters map[string]string, name string, usual, most int) (int, 
 	return int(n), nil
 }
 
-// addAtLimit adds the users who have reached a limit to the response.
+// addAtLimit adds to the response the users who have reached a limit.
 func (s *Server) addAtLimit(result *pressure.Result, asked *pressure.AtLimit) error {
 	list := &api.PressureUsers{Segment: cmp.Or(asked.Segment, api.NoSegment), Limit: asked.Limit}
 	result.AtLimit = list
@@ -315,7 +319,8 @@ func (s *Server) addAtLimit(result *pressure.Result, asked *pressure.AtLimit) er
 	return nil
 }
 
-// pressureFor returns the response for an API key with a namespace, without the message ids of other namespaces.
+// pressureFor returns a copy of the response for an API key with a namespace, in which the ids of other namespaces'
+// messages are removed.
 func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	if namespace == "" {
 		return p
@@ -354,7 +359,7 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// hidden removes the id and the title from a message of another namespace.
+// hidden returns the message without its id and title if the message belongs to another namespace.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
 		m.MessageID, m.Title = "", ""

@@ -19,8 +19,8 @@ type receiver struct {
 	Remedy  string // advice in the error text for a body that is too large
 }
 
-// refuseEarly checks the request header, and may refuse the call before the server reads the body. The reasons are a
-// wrong size or content type, and an exhausted budget of which the client already holds its share.
+// refuseEarly checks the request header, and may refuse the call before the server reads the body. It refuses a wrong
+// size or content type, and a client that holds its whole share of an exhausted budget.
 func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	if err := checkMedia(r); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	return rc.Budgets.Refuse(holder, r.ContentLength)
 }
 
-// Read receives the whole body of a call and then decompresses the body, so that an incomplete body costs no more
+// Read first receives the whole body of a call, and then decompresses it. An incomplete body therefore costs no more
 // memory than its received bytes. The caller of Read closes the returned body. When Read returns an error, the returned
 // body is nil.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordSpan is the period of a store call, from the request to the store's answer.
+// recordSpan is the period of a store call for the audit: from the request to the store until the answer of the store.
 type recordSpan struct{ From, To time.Time }
 
 // call returns the audit record of an API call. The period in the record begins and ends on a whole millisecond, and
@@ -37,7 +37,7 @@ func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.Filte
 	return x
 }
 
-// expression returns the audience expression that selected the users of a call, or "" when the call listed its users.
+// expression returns the audience expression of a call, which selected its users, or "" when the call listed its users.
 func expression(a *wire.Audience) string {
 	if a.Query == nil {
 		return ""
@@ -45,8 +45,8 @@ func expression(a *wire.Audience) string {
 	return a.Query.Audience
 }
 
-// Release returns the audit record of a call that releases sends. The caller of Release adds the current versions of
-// configuration and segments.
+// Release returns the audit record of a call that releases sends. The caller of Release adds the versions of the
+// current configuration and segments to the audit record.
 func (s recordSpan) Release(caller gate.Caller, message capping.Message, channel capping.Channel,
 	a *wire.Audience) *audit.Record {
 	x := s.call(caller, message, channel)

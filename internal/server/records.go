@@ -6,7 +6,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordMetrics reports how many records of calls for permits the store holds, for each configured client. A
+// recordMetrics reports, for each configured client, how many records about calls for permits the store holds. A
 // recordMetrics is safe for concurrent use.
 type recordMetrics struct {
 	records *pacing.Records // nil: the service counts no records

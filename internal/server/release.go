@@ -19,8 +19,8 @@ type Audit interface {
 	Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error)
 }
 
-// part is the result of one step of a release, which covers up to partUsers users. The function that receives a part
-// owns the slices of the part.
+// part is the result of one step of a release (removal of a message's recorded sends), which covers up to partUsers
+// users. The function that receives a part owns the slices of the part.
 type part struct {
 	Message capping.Message
 	Channel capping.Channel // 0: all channels
@@ -31,10 +31,10 @@ type part struct {
 	Took    time.Duration
 }
 
-// partUsers is the maximum number of users in a step of a release.
+// partUsers is the maximum number of users whose sends one step of a release removes.
 const partUsers = 100_000
 
-// release is the state of a release of a message while it runs.
+// release is the state of a running release, which removes the recorded sends of a message.
 type release struct {
 	*Messages
 	message capping.Message
@@ -45,7 +45,8 @@ type release struct {
 }
 
 // Release removes the recorded sends of a message on a channel; the channel "" means all channels. Release removes as
-// many sends as possible before the deadline of ctx. Release calls the function took after each step.
+// many sends as possible before the deadline of ctx. Release calls the function took after each step, with the result
+// of the step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)
@@ -71,8 +72,8 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// grants returns the users who have recorded sends of the message, by channel. Sends without a channel are the last
-// element, because only a release of all channels removes them.
+// grants reads from the audit which users have recorded sends of the message, by channel. Sends without a channel are
+// the last element, because only a release of all channels removes them.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {
@@ -90,7 +91,8 @@ func (m *Messages) grants(ctx context.Context, message capping.Message, channel 
 	return grants, nil
 }
 
-// giveBack removes the sends on one channel in steps, until the context or the time limit ends.
+// giveBack removes the recorded sends of the message on one channel in steps, until the context ends or the time limit
+// has passed.
 func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	for _, users := range g.Lists() {
 		r.answer.Found += int64(len(users))
@@ -104,7 +106,7 @@ func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	}
 }
 
-// step removes the sends of a batch of users.
+// step removes the recorded sends of a message to a batch of users.
 func (r *release) step(ctx context.Context, channel capping.Channel, users []capping.UserID) {
 	part := &part{Message: r.message, Channel: channel, Users: users, At: r.Clock()}
 	began := time.Now()
@@ -123,7 +125,7 @@ func (r *release) step(ctx context.Context, channel capping.Channel, users []cap
 	r.took(part)
 }
 
-// count counts the remaining sends of the message, and checks that the message exists.
+// count counts how many sends of the message remain to be released, and checks that the message exists.
 func (r *release) count(ctx context.Context, channel capping.Channel) error {
 	found, err := r.Counts.MessageCounts(ctx, r.message)
 	if err != nil {

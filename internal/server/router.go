@@ -23,7 +23,8 @@ import (
 	"capper/internal/trace"
 )
 
-// call is an HTTP request with the state of its processing.
+// call is an HTTP request together with what the server has found out about the request, such as the caller and the
+// parameters.
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -36,7 +37,7 @@ type call struct {
 	holder string // client to whom the budgets charge the call; without API keys the caller's address
 }
 
-// message returns the message with the given id in the caller's namespace.
+// message returns the message with the given id in the namespace of the caller's API key.
 func (c *call) message(id string) capping.Message {
 	return capping.Message{Namespace: c.Namespace, ID: id}
 }
@@ -62,12 +63,12 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // handle adds a route from a method and a path to the handler h, for clients with the scope. The argument parameters
-// lists the query parameters that the call accepts.
+// lists the query parameters that the route accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return []gate.Scope{scope} }, h, parameters...)
 }
 
-// handleEither adds a route like handle, for clients with the scope read or the scope lists.
+// handleEither adds a route like handle, for clients with the scope "read" or the scope "lists".
 func (r *router) handleEither(method, path string, h handler, parameters ...string) {
 	either := []gate.Scope{gate.ScopeRead, gate.ScopeLists}
 	r.route(method, path, func(*http.Request) []gate.Scope { return either }, h, parameters...)
@@ -125,8 +126,8 @@ func (r *router) route(method, path string, scopes func(*http.Request) []gate.Sc
 	})
 }
 
-// These constants are the beginnings of paths: of the calls about one user, about one segment or set, about the changes
-// of one set, and about one message.
+// These constants are the beginnings of URL paths, for calls about one user, one segment or set, the changes of one
+// set, and one message.
 const (
 	usersPath    = "/v1/users/"
 	segmentsPath = "/v1/segments/"
@@ -134,15 +135,16 @@ const (
 	messagesPath = "/v1/messages/"
 )
 
-// named reports whether the path belongs to a call whose path parameter may contain slashes.
+// named reports whether the URL path belongs to a route whose path parameter, such as a set name, may contain slashes.
 func named(path string) bool {
 	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {
 		return strings.HasPrefix(path, begin)
 	})
 }
 
-// wholeName splits a path such as /v1/segments/tz/Asia/Singapore/bitmap into the name and the text before and after the
-// name. The name may contain slashes. For the path of a call without such a name, wholeName returns "".
+// wholeName splits a path such as /v1/segments/tz/Asia/Singapore/bitmap into the name, here "tz/Asia/Singapore", and
+// the text before and after the name. For the path of a call without a name that may contain slashes, wholeName returns
+// "".
 func wholeName(method, path string) (before, name, behind string) {
 	if rest, ok := strings.CutPrefix(path, messagesPath); ok {
 		if method != http.MethodPost {
@@ -175,7 +177,8 @@ const membersPath = "/members"
 // releasePath is the end of the path for releasing a message.
 const releasePath = "/release"
 
-// withWholeName returns a copy of the request in whose path the slashes of the name are escaped.
+// withWholeName returns a copy of the request, and escapes the slashes of the name (such as a set name) in the path of
+// the copy.
 func withWholeName(req *http.Request) *http.Request {
 	before, name, behind := wholeName(req.Method, req.URL.Path)
 	if name == "" {
@@ -193,8 +196,8 @@ func template(path string) string { return pathParameters.Replace(path) }
 var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":set", "{set}",
 	":generation", "{generation}")
 
-// holderOf returns the client to whom the budgets charge a call. Without API keys, holderOf returns the caller's
-// network address.
+// holderOf returns the client to whose share of the budgets a call counts. Without API keys, holderOf returns the
+// caller's network address.
 func holderOf(c *call) string {
 	if c.Client != gate.OpenClient {
 		return c.Client
@@ -303,9 +306,9 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside returns a handler that serves pages at the given path and below this path, and passes other requests to calls.
-// Requests for pages and API calls share the metrics, the check of host names and the shutdown. The handler pages
-// writes its own responses.
+// Beside returns a handler that passes requests at the given path and below it to the handler pages, and all other
+// requests to the handler calls. Requests for pages and API calls share the metrics, the check of host names and the
+// shutdown. The handler pages writes its own responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)

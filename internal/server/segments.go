@@ -67,7 +67,7 @@ func (s *Server) lookup(c *call) error {
 	return nil
 }
 
-// lookupBytes returns the approximate size of the response in bytes.
+// lookupBytes returns the approximate size in bytes of the response to a segment lookup.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	if r.Form != wire.InLists {
 		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users)) + r.GivenBytes()
@@ -83,7 +83,8 @@ func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	return 1024 + int64(perUser)*int64(len(r.Users)) + r.GivenBytes()
 }
 
-// These constants are the default number of users in a page of members, and the maximum size of a dense id in JSON.
+// These constants are the default number of users in a page of set members, and the maximum size of a dense id (32-bit
+// number) in JSON.
 const (
 	usualPage = 10_000
 	idBytes   = len("4294967295,")
@@ -120,7 +121,7 @@ func (s *Server) members(c *call) error {
 	return nil
 }
 
-// membersOf pins a generation and returns the members of the segment or set that the call names.
+// membersOf keeps a segments generation in memory, and returns the members of the segment or set that the call names.
 func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	generation, err := s.finder.Pin.Pinned("generation", c.parameters["generation"])
 	if err != nil {
@@ -129,8 +130,8 @@ func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	return wire.MembersOf(generation, c.id)
 }
 
-// generationHeader is the response header that names the segments generation, when the response body has no field for
-// the generation.
+// generationHeader is the response header with the name of the segments generation, for responses whose body has no
+// field for this name.
 const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
@@ -219,10 +220,11 @@ func (s *Server) generationChanges(c *call) error {
 	return writeJSON(c.w, wire.Changes(changes))
 }
 
-// comparingTime is the time limit for comparing two generations, as a multiple of the usual time limit of a call.
+// comparingTime is the time limit for comparing two segments generations, as a multiple of the usual time limit of a
+// call.
 const comparingTime = 4
 
-// ofSource converts an error of reading the location of the segments to a failure for the caller.
+// ofSource converts an error that occurred while the server read published segments to a failure for the caller.
 func ofSource(ctx context.Context, err error) *wire.Failure {
 	message := "the location of the segments could not be read: the log shows the reason"
 	if ctx.Err() != nil {

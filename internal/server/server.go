@@ -129,15 +129,15 @@ func (s *Server) SetAccess(rules gate.Rules) error {
 // SetReady sets whether /readyz reports "ready". The server processes calls even when /readyz reports "not ready".
 func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
 
-// BeginStop prepares the shutdown: /readyz reports "not ready", and the server closes each connection after the next
-// response on the connection.
+// BeginStop prepares the shutdown: /readyz then reports "not ready", and the server closes each connection after the
+// next response on it.
 func (s *Server) BeginStop() {
 	s.stopping.Store(true)
 	s.ready.Store(false)
 }
 
-// Public returns the handler of the API. The handler serves /metrics and the admin calls too, unless these have a
-// separate listener.
+// Public returns the handler of the API. The handler also serves /metrics and the admin calls, unless the configuration
+// has a separate listener for them.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -162,8 +162,8 @@ func (s *Server) Admin() http.Handler {
 	return r
 }
 
-// Inside returns a handler of every API call, for callers within the process, such as the console. A listener must not
-// serve this handler. The function gate.Inside adds the visitor's API key to the context of a request.
+// Inside returns a handler that serves all API calls, for callers within the process, such as the console. A listener
+// must not serve this handler. The function gate.Inside adds the visitor's API key to the context of a request.
 func (s *Server) Inside() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -172,10 +172,10 @@ func (s *Server) Inside() http.Handler {
 	return r
 }
 
-// Counted calls yield with every counter value since the start of the process; see Metrics.Each.
+// Counted calls yield with the value of every counter since the start of the process; see Metrics.Each.
 func (s *Server) Counted(yield func(what, of string, n float64)) { s.metrics.Each(yield) }
 
-// Limits returns the current policy as the type that GET /v1/limits returns.
+// Limits returns the current policy in the form in which GET /v1/limits returns it.
 func (s *Server) Limits() *api.Policy { return wire.Policy(s.capper.Policy(), s.capper.Widening()) }
 
 // Access returns the current API keys and client rates.

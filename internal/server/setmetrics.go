@@ -64,7 +64,8 @@ func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics of the configured live sets, and of all other sets that calls have changed.
+// Collect sends the metrics of all sets that the configuration declares live, and of all other sets that API calls have
+// changed.
 func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
 	rules := m.rules()
 	for set := range rules {

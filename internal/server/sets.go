@@ -18,13 +18,14 @@ import (
 	"capper/internal/trace"
 )
 
-// liveStore returns the store of live changes of sets, or nil when the store does not support live changes.
+// liveStore returns the store of live changes (additions and removals of set members by API calls), or nil when the
+// store does not support them.
 func (s *Server) liveStore() live.Store {
 	store, _ := capping.As[live.Store](s.capper.Store())
 	return store
 }
 
-// liveLists returns the live changes in the memory of this instance, or nil when the store does not support live
+// liveLists returns this instance's copy of the live changes of sets, or nil when the store does not support live
 // changes.
 func (s *Server) liveLists() *live.Lists {
 	if store := s.liveStore(); store != nil {
@@ -33,7 +34,7 @@ func (s *Server) liveLists() *live.Lists {
 	return nil
 }
 
-// liveSizes returns the numbers of live changes in the memory of this instance, for the sets that have live changes.
+// liveSizes returns how many live changes each set has, according to the copy in the memory of this instance.
 func (s *Server) liveSizes() []live.Size {
 	if lists := s.liveLists(); lists != nil {
 		return wire.LiveSizes(s.inUse(), lists)
@@ -84,8 +85,8 @@ func (s *Server) changeSet(c *call) error {
 		Superseded: superseded(store.Lists(), batch, stored)})
 }
 
-// superseded counts the users of a stored batch whose change has no effect, because a later change or a later build
-// decides instead.
+// superseded counts the users of a stored batch for whom the change has no effect, because a later change or a later
+// build of the set decides.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded
@@ -104,7 +105,7 @@ func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	return n
 }
 
-// changeable returns an error unless the caller may change the set and the store supports live changes.
+// changeable returns an error if the caller may not change the set, or if the store does not support live changes.
 func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	if err := s.access.Load().MayChange(c.Key, c.id); err != nil {
 		return nil, nil, err
@@ -120,8 +121,8 @@ func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	return store, snapshot, nil
 }
 
-// clientOf returns the name that stored changes of the caller contain. For a caller without an API key, clientOf
-// returns "".
+// clientOf returns the client name that the store records with the caller's changes of sets. For a caller without an
+// API key, clientOf returns "".
 func clientOf(c *call) string {
 	if c.Client == gate.OpenClient {
 		return ""
@@ -152,8 +153,8 @@ func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gat
 // live changes.
 const fullRetry = time.Minute
 
-// fits returns an error if the request would exceed the set's maximum number of live changes. A change of a user who
-// already has a live change in the set always fits.
+// fits returns an error if the request would exceed the maximum number of live changes of the set. A further change of
+// a user who already has a live change in the set is always possible.
 func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	most, known := s.sets().Max(set), lists.Len(set)
 	if known+r.Users() <= most {
@@ -177,7 +178,7 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	return f
 }
 
-// change stores a batch of changes, and records the batch in metrics, log and audit.
+// change stores a batch of changes of a set, and records the batch in the metrics, the log and the audit.
 func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.SetChange) (live.Stored, error) {
 	users := len(batch.Add) + len(batch.Remove)
 	ctx, cancel := s.callContext(c, users)
@@ -211,7 +212,8 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.Se
 	return stored, f
 }
 
-// doubtText returns the error text for a call after which the store may or may not hold the changes of some users.
+// doubtText returns the error text for a call that leaves unknown whether the store has recorded the changes of some
+// users.
 func doubtText(unknown, all int) string {
 	stored := ""
 	if unknown < all {
@@ -265,8 +267,8 @@ func (s *Server) listSets(c *call) error {
 	return writeJSON(c.w, list)
 }
 
-// mayRead returns nil if the caller may read the changes of a set. A key with the scope read may read every set, and
-// another key only the sets that the key may change.
+// mayRead returns nil if the caller may read the changes of a set. An API key with the scope "read" may read every set.
+// Another API key may read only the sets that it may change.
 func (s *Server) mayRead(c *call, set string) error {
 	access := s.access.Load()
 	if access.May(c.Key, gate.ScopeRead) {
@@ -280,7 +282,8 @@ func (s *Server) sees(c *call) func(set string) bool {
 	return func(set string) bool { return s.mayRead(c, set) == nil }
 }
 
-// These constants are the default and maximum number of changes in a page, and the size of a change.
+// These constants are the default and the maximum number of changes in a page, and the size of one change in the
+// response.
 const (
 	usualChanges = 1000
 	mostChanges  = 10_000
@@ -329,7 +332,8 @@ func (s *Server) setMembers(c *call) error {
 	return writeJSON(c.w, wire.MembersPage(c.id, changes, n, asOf, gate.OpenClient))
 }
 
-// liveMemberships lists the live changes that determine the sets of a user.
+// liveMemberships lists the live changes (API calls that added a user to a set or removed it) that decide to which sets
+// a user belongs.
 func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	store := s.liveStore()
 	if store == nil {
@@ -338,8 +342,8 @@ func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	return wire.LiveMemberships(s.inUse(), store.Lists().OfUser(user), gate.OpenClient)
 }
 
-// forgetChanges removes the live changes of a user from all sets. After the removal, the builds alone determine the
-// sets of the user.
+// forgetChanges removes the live changes of a user from all sets. After the removal, the built sets alone decide to
+// which sets the user belongs.
 func (s *Server) forgetChanges(ctx context.Context, c *call, user capping.UserID) error {
 	store := s.liveStore()
 	if store == nil {

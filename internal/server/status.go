@@ -78,9 +78,9 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz. The health check fails only when a restart of the process is necessary. During an outage
-// of the store the health check succeeds, because the process recovers without a restart. The error text names no
-// cause, because anybody may make this call.
+// alive serves GET /healthz. This health check fails only when a restart of the process is necessary. During an outage
+// of the store, GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz
+// names no cause, because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
 		return wire.NewFailure(api.CodeUnavailable,
@@ -107,7 +107,7 @@ func (s *Server) readiness(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
 
-// missing returns the sets that the policy requires and the current segments generation lacks.
+// missing returns the sets that the policy requires but that the current segments generation does not contain.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
 func notReady(reason string) *wire.Failure {
@@ -169,7 +169,7 @@ func (s *Server) backup(c *call) error {
 // backupRetry is the time after which a caller may retry a backup that could not start.
 const backupRetry = 10 * time.Second
 
-// slowWriter writes a long response to a client that reads some bytes of the response at least once a minute.
+// slowWriter writes a long response, and disconnects a client that reads no bytes of the response for a minute.
 type slowWriter struct {
 	w        http.ResponseWriter
 	deadline *http.ResponseController

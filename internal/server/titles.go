@@ -12,15 +12,15 @@ import (
 // titleTime, the response contains message ids without titles.
 const titleTime = time.Second
 
-// titled is a message in a response, with a pointer to the field for the title of the message.
+// titled is a message that a response names, with a pointer to the response field for the title of the message.
 type titled struct {
 	of capping.Message
 	to *string
 }
 
-// addTitles reads the titles of all messages in one store call, and writes them to the response. The title of a message
-// stays empty if the message has no title, if the store does not answer in time, or if the caller may not see the
-// namespace of the message. The namespace "" permits all namespaces.
+// addTitles reads the titles of all messages in one store call, and writes them to the given fields of the response.
+// The title of a message stays empty if the message has no title, if the store does not answer in time, or if the
+// caller may not see the namespace of the message. The namespace "" permits all namespaces.
 func (s *Server) addTitles(ctx context.Context, namespace string, places []titled) {
 	if s.messages.Counts == nil {
 		return
@@ -44,7 +44,7 @@ func (s *Server) addTitles(ctx context.Context, namespace string, places []title
 	}
 }
 
-// titlesOfSends returns the title fields in the sends of a user.
+// titlesOfSends returns pointers to the title fields of messages, in a response that lists the sends of a user.
 func titlesOfSends(sends []api.Send) (places []titled) {
 	for i := range sends {
 		if one := &sends[i]; one.MessageID != nil {
@@ -54,7 +54,8 @@ func titlesOfSends(sends []api.Send) (places []titled) {
 	return places
 }
 
-// titlesOfDecisions returns the title fields in the decisions about a user.
+// titlesOfDecisions returns pointers to the title fields of messages, in a response that lists the decisions about a
+// user.
 func titlesOfDecisions(decisions []api.Decision) (places []titled) {
 	for i := range decisions {
 		if one := &decisions[i]; one.MessageID != "" {
@@ -64,7 +65,7 @@ func titlesOfDecisions(decisions []api.Decision) (places []titled) {
 	return places
 }
 
-// titlesOfCampaigns returns the title fields in the campaigns of a replay.
+// titlesOfCampaigns returns pointers to the title fields of messages, in the rows of a what-if replay.
 func titlesOfCampaigns(rows []api.WhatIfRow) (places []titled) {
 	for i := range rows {
 		one := &rows[i]
@@ -73,7 +74,7 @@ func titlesOfCampaigns(rows []api.WhatIfRow) (places []titled) {
 	return places
 }
 
-// titlesOfPressure returns the title fields in a count of messages per person.
+// titlesOfPressure returns pointers to the title fields of messages, in a response with the messages per person.
 func titlesOfPressure(p *api.Pressure) (places []titled) {
 	add := func(m *api.PressureMessage) {
 		places = append(places, titled{capping.Message{Namespace: m.Namespace, ID: m.MessageID}, &m.Title})

@@ -15,7 +15,7 @@ import (
 // unrouted is the route label of requests that no route matched.
 const unrouted = "other"
 
-// untraced lists the routes that are never traced, because machines request them continually.
+// untraced lists the routes whose requests are never traced, because monitoring requests them continually.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
 // beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
@@ -64,7 +64,8 @@ func describe(span trace.Span, r *http.Request, route, id string) {
 	}
 }
 
-// otherMethod replaces an HTTP method that the standard does not define, because the caller can choose any text.
+// otherMethod replaces, in spans, an HTTP method that the standard does not define, because the caller can choose any
+// text.
 const otherMethod = "_OTHER"
 
 func methodOf(r *http.Request) string {
@@ -85,7 +86,8 @@ func spanRefused(span trace.Span, f *wire.Failure) {
 	}
 }
 
-// spanDecided records the counts of a call's decisions on the span.
+// spanDecided records on the span how many users a call allowed, denied and left undecided, and the versions of
+// segments and configuration.
 func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
 	span.SetAttributes(trace.Int("capper.users.requested", sum.Requested),
 		trace.Int("capper.users.allowed", sum.Allowed), trace.Int("capper.users.denied", sum.Denied),

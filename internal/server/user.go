@@ -25,7 +25,7 @@ type auditReader struct {
 	Policy  func() *capping.Policy
 }
 
-// These constants limit the size of a response about a user.
+// These constants limit the size of a response that lists the decisions about a user.
 const (
 	mostDecisions = 1000
 	mostFaults    = 5
@@ -33,7 +33,7 @@ const (
 )
 
 // User returns the decisions about a user within a period. When the context ends, User returns the decisions that it
-// found until then. If the caller has a namespace, User removes the client and the key from decisions of other
+// has found so far. If the caller has a namespace, User removes the client and the key from decisions of other
 // namespaces.
 func (r *auditReader) User(
 	ctx context.Context, namespace string, user capping.UserID, since, now time.Time,
@@ -79,7 +79,8 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 	return answer, nil
 }
 
-// span reads the audit records of a period. The faults in the response name the audit files that could not be read.
+// span reads the decisions about a user from the audit records of a period. The faults in the response name the audit
+// files that could not be read.
 func (r *auditReader) span(
 	ctx context.Context,
 	answer *api.Decisions,
@@ -100,7 +101,8 @@ func (r *auditReader) span(
 	return found, ctx.Err()
 }
 
-// tolerable reports whether an error concerns a single audit file, so that the other files are still readable.
+// tolerable reports whether an error concerns a single audit file, so that the caller can still read the other audit
+// files.
 func tolerable(err error) bool {
 	var file *archive.FileError
 	return errors.As(err, &file)

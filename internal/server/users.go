@@ -12,7 +12,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// userID parses a dense user id in a path: decimal digits without leading zeros.
+// userID parses a dense user id (32-bit number) in a URL path: decimal digits without leading zeros.
 func userID(text string) (capping.UserID, error) {
 	if id, ok := wire.UserID(text); ok {
 		return id, nil
@@ -20,8 +20,8 @@ func userID(text string) (capping.UserID, error) {
 	return 0, wire.Invalid("user_id", "%s is not a user id (0 to 4294967295)", wire.Clip([]byte(text)))
 }
 
-// user parses the user id in the path of a call, according to the kind of ids of the deployment. The result id is the
-// canonical text of the user id, or "" for a dense id.
+// user parses the user id in the URL path of a call, in the format of the deployment's kind of ids. The result id is
+// the canonical text of the user id, or "" for a dense id.
 func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
 	if s.ids == nil {
 		user, err = userID(c.id)
@@ -65,7 +65,7 @@ func (s *Server) explain(c *call) error {
 	return writeJSON(c.w, told)
 }
 
-// erase serves DELETE /v1/users/{id}. The live changes of sets remain, such as opt-outs of the person, unless the
+// erase serves DELETE /v1/users/{id}. The live changes of sets, such as opt-outs of the person, remain unless the
 // caller requests their removal.
 func (s *Server) erase(c *call) error {
 	user, _, err := s.user(c)
@@ -165,7 +165,8 @@ func (s *Server) decidedUsers(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// name returns a function that appends the user id of a user. The ids come from the segments generation in use.
+// name returns a function that appends the id of a user to dst. The function takes the ids from the segments generation
+// in use.
 func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
 	if snapshot := s.inUse(); snapshot != nil {
 		return snapshot.Name

@@ -13,12 +13,12 @@ import (
 	"capper/internal/whatif"
 )
 
-// Replay decides the recorded calls in the audit of all instances again under another policy; see whatif.Replay. The
-// function returns when the context ends. The error wraps objects.ErrNotFound when a generation of the segments does
-// not exist.
+// Replay decides the recorded calls in the audit of all instances again, under another policy; see whatif.Replay. A
+// Replay function returns when its context ends. The error wraps objects.ErrNotFound when a generation of the segments
+// does not exist.
 type Replay func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error)
 
-// These constants limit the replays of POST /v1/whatif.
+// These constants limit the replays of POST /v1/whatif, which decide recorded calls again under other limits.
 const (
 	replayTime      = 2          // the time limit, as a multiple of the usual time limit of a call
 	replayDecisions = 50_000_000 // the maximum number of decisions, including decisions before the counted calls
@@ -27,7 +27,8 @@ const (
 	replayPrice     = 100_000    // the number of users that a replay takes from the rate limit of the API key
 )
 
-// whatIf serves POST /v1/whatif. The server stops the replay when the caller disconnects.
+// whatIf serves POST /v1/whatif, which decides recorded calls again under other limits. The server stops the replay
+// when the caller disconnects.
 func (s *Server) whatIf(c *call) error {
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *Server) whatIf(c *call) error {
 	return writeJSON(c.w, answer)
 }
 
-// replayFailure converts an error of a replay to a failure for the caller.
+// replayFailure converts an error of a what-if replay to a failure for the caller.
 func replayFailure(ctx context.Context, err error) error {
 	const remedy = "choose a later since, or use the command capper whatif, which has no such bound"
 	var bound *whatif.BoundError
@@ -84,14 +85,15 @@ func replayFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// turns admits one replay for each API key, and at most replaysAtOnce replays together. The zero value is ready for
-// use. A turns is safe for concurrent use.
+// turns admits one simultaneous what-if replay for each API key, and at most replaysAtOnce simultaneous replays in
+// total. The zero value is ready for use. A turns is safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
 	keys map[string]bool
 }
 
-// enter reserves a replay for an API key, until the caller calls leave.
+// enter lets a call with the API key begin a replay, or returns an error. The caller calls leave when the replay has
+// finished.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
