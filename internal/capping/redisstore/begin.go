@@ -119,8 +119,8 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// If this start creates the store while other instances run, restoreForOthers begins to restore the live changes to
-// sets in all partitions. The other instances may still have live changes of the store that existed before.
+// restoreForOthers begins to restore the live changes to sets in all partitions if this start creates the store while
+// other instances run. The other instances may still have live changes of the store that existed before.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {

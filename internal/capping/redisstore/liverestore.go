@@ -19,11 +19,11 @@ import (
 
 // Conditions for the end of a restoration of live changes.
 const (
-	// If a restoration is at least as old as listAfter, the list of instances is complete. By then, every running
-	// instance has sent a heartbeat, even if Redis had lost the list.
+	// listAfter is the age of a restoration of live changes at which the list of instances is complete. By then, every
+	// running instance has sent a heartbeat, even if Redis had lost the list.
 	listAfter = beatEvery + time.Second
-	// If a restoration is at least as old as olderAfter, instances of older versions have stored their live changes
-	// again. Instances of older versions do not confirm that they have stored their live changes.
+	// olderAfter is the age of a restoration at which instances of older versions have stored their live changes again.
+	// Instances of older versions do not confirm that they have stored their live changes.
 	olderAfter = silentFor
 )
 

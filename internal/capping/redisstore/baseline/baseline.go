@@ -1,7 +1,7 @@
-// Package baseline implements frequency capping with the usual sliding log on Redis. Only tests and benchmarks use it,
-// for comparisons. The baseline has one sorted set and one script call for each user, and sends all calls through the
-// library's cluster pipeline. The baseline has no tokens, and does not wait for replicas. The baseline supports only
-// rolling windows over all channels.
+// Package baseline implements frequency capping with the usual sliding log on Redis, for comparison with the store.
+// Only tests and benchmarks use package baseline. The baseline has one sorted set and one script call for each user,
+// and sends all calls through the library's cluster pipeline. The baseline has no tokens that detect a repeated send,
+// and does not wait for replicas. The baseline supports only rolling windows over all channels.
 package baseline
 
 import (
@@ -22,12 +22,12 @@ import (
 //go:embed baseline.lua
 var Source string
 
-// CountingSource is a script that chooses the name of the set's member when it runs. If the script runs twice for a
-// send, it records the send twice. CountingSource costs one more Redis command than Source, so it is not for speed
-// comparisons.
+// CountingSource is a variant of Source in which each run chooses a new name for the member of the sorted set. If
+// CountingSource runs twice for a send, it records the send twice. CountingSource costs one more Redis command than
+// Source, so it is not for speed comparisons.
 var CountingSource = strings.Replace(Source, "now, ARGV[2])", "now, ARGV[2] .. table.concat(redis.call('TIME')))", 1)
 
-// Client decides sends with a usual sliding log. A Client is safe for concurrent use.
+// Client decides sends with a usual sliding log in Redis. A Client is safe for concurrent use.
 type Client struct {
 	redis redis.UniversalClient
 	clock func() time.Time

@@ -19,7 +19,7 @@ type Pacer struct {
 	sha   string
 }
 
-// NewPacer loads the script and returns a Pacer that uses r.
+// NewPacer loads the Lua script and returns a Pacer that uses r.
 func NewPacer(ctx context.Context, r redis.Scripter) (*Pacer, error) {
 	sha, err := r.ScriptLoad(ctx, paceSource).Result()
 	return &Pacer{r, sha}, err

@@ -14,8 +14,8 @@ const (
 	pipelineCommands = 64
 )
 
-// Shared is a Redis client whose concurrent script calls share pipelines, like the calls of the store. A Shared client
-// is safe for concurrent use.
+// Shared is a Redis client that puts concurrent script calls into common pipelines, like the store's own client. A
+// Shared client is safe for concurrent use.
 type Shared struct {
 	redis.UniversalClient
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func (s *Shared) submit(c *call) {
 	}
 }
 
-// work sends pipelines until the queue is empty.
+// work sends pipelines of script calls until the queue is empty.
 func (s *Shared) work() {
 	runtime.Gosched() // lets other goroutines add calls to the same pipeline
 	for calls := s.take(); calls != nil; calls = s.take() {
@@ -69,7 +69,7 @@ func (s *Shared) work() {
 	}
 }
 
-// take returns the calls of the next pipeline, or nil when the queue is empty.
+// take returns the script calls of the next pipeline, or nil when the queue is empty.
 func (s *Shared) take() (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// attempt is one transmission of a command to a Redis node. The run sets the destination of an attempt. The sender's
-// worker sets the other fields of an attempt between submission and delivery.
+// attempt is one transmission of a command to a Redis node. The run that owns the command sets the destination of an
+// attempt. The worker of the node's sender sets the other fields of an attempt, between submission and delivery to the
+// run.
 type attempt struct {
 	node   *topology.Node // nil: no node serves the hash slot
 	asking bool           // the node is importing the hash slot
@@ -24,13 +25,13 @@ type attempt struct {
 	err   error // nil: the command has a reply
 }
 
-// stamp starts an attempt: it sets the command's timestamp and the local start time.
+// stamp begins an attempt to send the command: it sets the command's timestamp and the local start time.
 func (c *Command) stamp(now capping.Instant, began time.Time) {
 	c.attempt.now, c.attempt.began = now, began
 	c.op.Stamp(c, Stamp{Now: now, Since: c.since})
 }
 
-// send adds the command to the pipeline.
+// send adds the command to the pipeline that the worker will send.
 func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	if c.attempt.asking {
 		_ = pipe.Process(ctx, redis.NewCmd(ctx, "asking"))
@@ -40,8 +41,8 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// take ends the attempt and stores its reply or error. lacking says why too few replicas have stored the command's
-// writes, or is nil.
+// take ends the attempt to send the command, and stores its reply or error. The argument lacking says why too few
+// replicas have stored the command's writes, or is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -62,7 +63,8 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	}
 }
 
-// texts converts an array of strings. texts returns nil if the array holds a value of another type.
+// texts converts a reply that is an array into a slice of strings. If the array holds a value that is no string, texts
+// returns nil.
 func texts(list []any) []string {
 	texts := make([]string, len(list))
 	for i, one := range list {
@@ -75,7 +77,7 @@ func texts(list []any) []string {
 	return texts
 }
 
-// fail ends the attempts of all commands with the error.
+// fail ends the present attempts of all given commands with the error.
 func fail(commands []*Command, err error) {
 	for _, c := range commands {
 		c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, err
@@ -88,7 +90,7 @@ type errUnsent struct{ err error }
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy returns the remedy of the wrapped error, and adds that the command had no effect.
+// Remedy returns the remedy of the wrapped error, with the addition that the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
@@ -109,6 +111,6 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// late reports whether the delay of the command can explain the clock difference off, so that the node's clock may be
-// right. took is the time until the reply, and skew is the tolerated clock difference.
+// late reports whether the command's delay on its way can explain the clock difference off. The node's clock may then
+// be right. The argument took is the time until the reply, and skew is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

@@ -24,7 +24,7 @@ type Config struct {
 	Logger      *slog.Logger // nil: pipelines are not logged
 }
 
-// Dispatcher creates runs. A Dispatcher is safe for concurrent use.
+// Dispatcher creates runs, each of which executes the commands of one call. A Dispatcher is safe for concurrent use.
 type Dispatcher struct {
 	config  Config
 	top     *topology.Topology
@@ -33,7 +33,7 @@ type Dispatcher struct {
 	runs    sync.Pool
 }
 
-// New returns a Dispatcher that routes commands by the topology in config.
+// New returns a Dispatcher that chooses the node of each command by the topology in config.
 func New(config Config) *Dispatcher {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -44,8 +44,8 @@ func New(config Config) *Dispatcher {
 // Wait waits until the workers of all senders have ended. The workers end soon after the topology is closed.
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
-// NewRun returns a run of the operation op. op is nil if each command of the run has its own operation. If durable is
-// true, a reply counts only when enough replicas have stored the command's writes.
+// NewRun returns a run that executes the operation op. The argument op is nil if each command of the run has its own
+// operation. If durable is true, a reply counts only when enough replicas have stored the command's writes.
 func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	r, _ := d.runs.Get().(*Run)
 	if r == nil {
@@ -56,7 +56,7 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	return r
 }
 
-// Recycle keeps the buffers of a finished run for reuse, unless a worker still holds a command of the run. The caller
+// Recycle keeps the buffers of a finished run for reuse, unless a worker still uses a command of the run. The caller
 // must not use the run after Recycle.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
@@ -65,10 +65,10 @@ func (d *Dispatcher) Recycle(r *Run) {
 	}
 }
 
-// recycledUsers is the number of users up to which the buffers of a run are kept for reuse.
+// recycledUsers is the largest number of users of a run whose buffers Recycle keeps for reuse.
 const recycledUsers = 1 << 17
 
-// sender returns the sender of the node, or nil for a nil node.
+// sender returns the sender (command queue) of the node, or nil for a nil node.
 func (d *Dispatcher) sender(n *topology.Node) *sender {
 	if n == nil {
 		return nil
@@ -81,8 +81,8 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 	return known.(*sender)
 }
 
-// forgetSenders removes the senders of nodes that the topology no longer lists. A run that holds such a sender may
-// continue to use it.
+// forgetSenders removes the senders (command queues) of nodes that the topology no longer lists. A run that already
+// uses such a sender may continue to use it.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {
@@ -92,7 +92,7 @@ func (d *Dispatcher) forgetSenders() {
 	})
 }
 
-// bounded returns ctx, with the default time limit if ctx has no deadline.
+// bounded returns ctx, with the dispatcher's default time limit if ctx has no deadline.
 func (d *Dispatcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Faults counts the faults in a run by kind, and keeps one example error for each kind.
+// Faults counts the errors in a run by kind, and keeps one example error for each kind.
 type Faults struct {
 	// What names the undecided work if the run has no users, for example "the call for permits is".
 	What     string
@@ -23,7 +23,7 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// AddUndecided counts undecided users with the kind of their fault, and may keep err as the example.
+// AddUndecided counts users that stay undecided because of a fault of the kind k, and may keep err as the example.
 func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return
@@ -67,8 +67,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// cause returns the example error of the kind of fault. For an expired deadline, cause returns an example of the most
-// frequent fault before the deadline.
+// cause returns the example error that Faults keeps for the kind of fault. For an expired deadline, cause returns an
+// example of the most frequent fault before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

@@ -11,7 +11,7 @@ const (
 	heldLimit     = 256 // limit of commands from one run to one node that are in flight or wait for a retry
 )
 
-// front is the work that a run still has to send to one Redis node.
+// front is the work that one run still has to send to one Redis node.
 type front struct {
 	node     *topology.Node // nil: no node serves the slots
 	sender   *sender        // nil if node is nil
@@ -21,7 +21,7 @@ type front struct {
 	held     int // number of unsettled commands
 }
 
-// front returns the run's remaining work for the node.
+// front returns the work that the run still has to send to the node.
 func (r *Run) front(n *topology.Node) *front {
 	for _, f := range r.fronts {
 		if f.node == n {
@@ -33,8 +33,8 @@ func (r *Run) front(n *topology.Node) *front {
 	return f
 }
 
-// fill submits commands for every node to the node's sender, up to the limits. If the route of a part has changed, the
-// part moves to another front, so fill then visits all fronts again.
+// fill gives commands for every node to the sender of the node, up to the limits of commands in flight. If another node
+// now holds a partition, its part of the batch moves to another front, so fill then visits all fronts again.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false
@@ -66,7 +66,7 @@ func (r *Run) fillFront(f *front) {
 	}
 }
 
-// refusal returns the reason why the command cannot be sent, or nil.
+// refusal returns the reason why the run must not send the command to its node, or nil.
 func (r *Run) refusal(c *Command) error {
 	if c.attempt.node == nil {
 		return fault.ErrNoRoute
@@ -77,7 +77,7 @@ func (r *Run) refusal(c *Command) error {
 	return c.attempt.node.Lack(c.durable)
 }
 
-// next returns the next command for the front's node, or nil.
+// next returns the next command that the run sends to the front's node, or nil.
 func (r *Run) next(f *front) *Command {
 	if len(f.ready) > 0 {
 		c := f.ready[0]

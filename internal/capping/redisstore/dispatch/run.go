@@ -18,19 +18,22 @@ const (
 	asideGrace = 20 * time.Millisecond // extra time for side commands after all users are settled
 )
 
-// Run executes one operation on the users of a batch, or a few single commands. Run divides the batch into commands and
-// keeps a limited number of them in flight to every node. Run retries failures until all commands are settled or the
-// context ends. A run belongs to one goroutine. The workers of senders use only the run's commands.
+// Run executes one operation on the users of a batch, or a few single commands without users. A run divides the batch
+// into commands and keeps a limited number of commands in flight to every node. A run retries failed commands until all
+// commands are settled or the context ends. A run belongs to the goroutine of its caller. The workers of senders use
+// only the commands of a run.
 type Run struct {
-	// Faults counts the faults of the run. Callers may add faults after Do has returned.
+	// Faults counts the errors of the run's attempts and its undecided users. Callers may add faults after Do has
+	// returned.
 	Faults Faults
-	// BeforeBare returns operations that must run in the partition before bare commands (of one bucket each) replace
-	// the command c. The bare commands wait until each of these operations is settled. Each operation from BeforeBare
-	// must be idempotent. A nil BeforeBare means no operations.
+	// BeforeBare returns operations to run in the partition before bare commands (of one bucket each) replace the
+	// command c. The bare commands wait until each of the operations from BeforeBare is settled. Each operation from
+	// BeforeBare must be idempotent. A nil BeforeBare means no operations.
 	BeforeBare func(c *Command) []Operation
-	// AllowBare reports whether bare commands may replace the command c. The run calls AllowBare when the operations
-	// from BeforeBare are settled, successful or not. If AllowBare returns false, the run sends nothing more for the
-	// users of c, and counts no fault. AllowBare has then set their results. A nil AllowBare allows every command.
+	// AllowBare reports whether bare commands may replace the command c. The run calls AllowBare when each operation
+	// from BeforeBare is settled, successful or not. If AllowBare returns false, the run sends no more commands for the
+	// users of c, and counts no fault. In that case, AllowBare has set the results of these users. A nil AllowBare
+	// allows every command.
 	AllowBare func(c *Command) bool
 
 	ctx        context.Context // context of Do, for log lines and spans
@@ -55,7 +58,8 @@ type Run struct {
 	unused   []*Command // settled commands whose buffers can be reused
 }
 
-// reset prepares the run for another operation. Settled commands keep their buffers for reuse.
+// reset prepares the run for the execution of another operation. The settled commands of the run keep their buffers for
+// reuse.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
 	r.BeforeBare, r.AllowBare = nil, nil
@@ -88,13 +92,14 @@ func (r *Run) AddUsers(users []capping.UserID, most int) {
 	}
 }
 
-// Add adds a single command without users to the run.
+// Add adds a single command, which has no users, to the run.
 func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
 
-// AddAside adds a side command to the run. If the side command fails, no user is undecided, and the run does not wait
-// for a side command after the other commands are settled. The side command must be idempotent.
+// AddAside adds a side command, which writes data beside the logs, to the run. If the side command fails, no user stays
+// undecided. The run does not wait for a side command after the other commands are settled. The side command must be
+// idempotent.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
@@ -114,7 +119,7 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// command returns a command of the run's operation for items of one partition.
+// command returns a command of the run's operation for users (items) of one partition.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {
@@ -187,7 +192,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// wake makes the commands ready whose retry time has come.
+// wake makes those commands ready to send whose retry time has come.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {
@@ -200,8 +205,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// hasten retries all waiting commands at once. The waiting commands are side commands, and their servers have just
-// replied to the other commands.
+// hasten retries all waiting commands of the run at once. The waiting commands are side commands, and their servers
+// have just replied to the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -210,14 +215,14 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// repeat schedules the command for the node that holds the hash slot now.
+// repeat schedules another attempt of the command, at the node that holds the hash slot now.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))
 	f.ready = append(f.ready, c)
 }
 
-// inbox receives commands from the workers of senders and never blocks a worker.
+// inbox receives commands with their results from the workers of senders, and never blocks a worker.
 type inbox struct {
 	mu       sync.Mutex
 	commands []*Command

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// Lanes is the maximum number of concurrent pipelines to one Redis node. Each lane is one worker goroutine.
+	// Lanes is the maximum number of concurrent pipelines to one Redis node. Each lane is the goroutine of one worker.
 	Lanes = 2
-	// pipelineCommands and pipelineUsers limit the size of one pipeline. The replies of such a pipeline arrive well
-	// within the time of an attempt, and the server can serve other clients in between.
+	// pipelineCommands and pipelineUsers are the maximum numbers of commands and of users in one pipeline. The replies
+	// of such a pipeline arrive well within the time of an attempt, and the server can serve other clients in between.
 	pipelineCommands = 64
 	pipelineUsers    = 2048
 )
@@ -35,7 +35,7 @@ type sender struct {
 	running int
 }
 
-// submit adds commands to the queue of the sender, and starts workers that send the commands. submit does not keep the
+// submit adds commands to the queue of the node, and starts workers that send the commands. submit does not keep the
 // slice.
 func (s *sender) submit(commands []*Command) {
 	s.mu.Lock()
@@ -64,8 +64,8 @@ func (s *sender) work() {
 	}
 }
 
-// take removes the commands of the next pipeline from the queue. The commands of a pipeline are all durable or all not
-// durable, because a pipeline waits for replicas as a whole. take drops commands whose run has ended.
+// take removes the commands of the next pipeline from the queue. Either all commands of a pipeline need confirmations
+// by replicas or none does, because a pipeline waits for replicas as a whole. take drops commands whose run has ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sender) take() []*Command {
 	return commands
 }
 
-// deliver puts the commands into the inboxes of their runs.
+// deliver puts the commands with their results into the inboxes of their runs.
 func deliver(commands []*Command) {
 	for start := 0; start < len(commands); {
 		end := start + 1
@@ -103,9 +103,9 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send runs one pipeline with the commands, and ends one attempt of each command. If the node lacks the scripts, the
-// pipeline loads the scripts first. If the commands are durable, the pipeline ends with a confirmation by replicas.
-// send returns the total number of Redis commands in the pipeline.
+// send sends one pipeline with the commands to the node, and ends one attempt of each command. If the node lacks the
+// Lua scripts, the pipeline loads the scripts first. If the commands are durable, the pipeline ends with a check that
+// replicas have confirmed the writes. send returns the total number of Redis commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
@@ -157,7 +157,8 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// owned returns the partitions of those commands that are sent to the node as the owner of the hash slot.
+// owned returns the partitions of those commands that go to the node as the owner of the hash slot, not as an importing
+// node.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -169,8 +170,8 @@ func owned(commands []*Command) []int {
 }
 
 // witness returns the partition whose sentinel key the pipeline reads at its end. witness chooses the last partition
-// whose hash slot is not moving, because the sentinel key of a moving slot may be on another node. If all slots are
-// moving, witness returns the last partition.
+// whose hash slot is not moving, because the sentinel key of a moving slot may be on another node. If all hash slots of
+// the pipeline are moving, witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -180,8 +181,8 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// distrust fails the command if its partition entered quarantine while the command was queued. The script may have read
-// incomplete logs for such a command.
+// distrust fails the command if its partition was put into quarantine while the command was queued. The script may have
+// read incomplete logs for a command in a quarantined partition.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

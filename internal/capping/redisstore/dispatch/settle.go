@@ -53,7 +53,7 @@ func (r *Run) settle(c *Command) {
 	}
 }
 
-// tellTopology reports to the topology what the fault says about nodes and routes.
+// tellTopology makes the topology check a node or reload the slot map if the error of a command requires this.
 func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	if fix.Vet && c.attempt.node != nil {
 		c.attempt.node.VetSoon()
@@ -66,7 +66,7 @@ func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	}
 }
 
-// hopeless reports whether another attempt of the command would fail in the same way.
+// hopeless reports whether another attempt of the command would fail in the same way, so that the run need not retry.
 func (c *Command) hopeless(fix *fault.Remedy) bool {
 	switch fix.Kind {
 	case fault.Server:
@@ -77,8 +77,8 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// judgeClock distinguishes a wrong clock of the node from a command that arrived late. The node read its clock between
-// the start of the attempt and now.
+// judgeClock distinguishes, after a clock error, a wrong clock of the node from a command that arrived late. The node
+// read its clock between the start of the attempt and the present time.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew
 	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.attempt.began), skew)}
@@ -111,7 +111,7 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 }
 
 // split replaces the command c by one bare command for each of its buckets, after the operations from BeforeBare are
-// settled. split returns false if c has no users or is already bare.
+// settled. If the command c has no users or is already bare (one bucket), split returns false.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false
@@ -135,7 +135,7 @@ func (r *Run) split(c *Command) bool {
 	return true
 }
 
-// divide creates the bare commands for split.
+// divide creates the bare commands (one for each bucket) that replace the command c.
 func (r *Run) divide(c *Command) {
 	if r.AllowBare != nil && !r.AllowBare(c) {
 		r.finish(c)
@@ -156,7 +156,7 @@ func (r *Run) divide(c *Command) {
 	}
 }
 
-// apply passes the reply of a successful attempt to the operation.
+// apply passes the reply to a successful attempt to the operation of the command.
 func (r *Run) apply(c *Command) {
 	n, err := c.op.Apply(c)
 	if err == nil && n == 0 && len(c.Items) > 0 {
@@ -179,7 +179,7 @@ func (r *Run) apply(c *Command) {
 	}
 }
 
-// finish removes the command from the run's open work.
+// finish removes the settled command from the run's counts of open work.
 func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
@@ -191,13 +191,13 @@ func (r *Run) finish(c *Command) {
 	}
 }
 
-// giveUp leaves the command's users undecided and records the fault.
+// giveUp ends the command without a result: its users stay undecided, and Faults records the fault.
 func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.finish(c)
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// abandon counts the open users and commands as undecided when the time of the run is up.
+// abandon counts the users and commands without a result as undecided when the time of the run is up.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))

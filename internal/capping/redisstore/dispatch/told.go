@@ -10,7 +10,7 @@ import (
 	"capper/internal/trace"
 )
 
-// share is the part that one run has in a pipeline of several runs.
+// share describes those commands of one run that are in a pipeline with commands of several runs.
 type share struct {
 	run      *Run
 	commands int
@@ -18,8 +18,8 @@ type share struct {
 	failed   fault.Kind // kind of the fault of the first failed attempt
 }
 
-// failures holds failed attempts, so that one event of a trace span can report many of them together. A span holds only
-// a few hundred events, and an unreachable node can fail more commands than that.
+// failures holds failed attempts, so that one event of a trace span can report many of them together. A trace span
+// holds only a few hundred events, and an unreachable node can fail more commands than that.
 type failures []failure
 
 type failure struct {
@@ -42,7 +42,7 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 	*f = append(*f, failure{kind, c.tries, 1, c.weight()})
 }
 
-// tell adds events to the span for the attempts that were added since the last call of tell.
+// tell adds events to the trace span for the attempts that were added since the last call of tell.
 func (f *failures) tell(span trace.Span) {
 	for _, like := range *f {
 		trace.Event(span, "attempt failed", trace.Text("error.type", string(like.kind)),
@@ -52,9 +52,9 @@ func (f *failures) tell(span trace.Span) {
 	*f = (*f)[:0]
 }
 
-// tell logs and traces a pipeline after it was sent. Each run with commands in the pipeline gets its own span. The span
-// has the pipeline's start and end, and links to the spans of the other runs. tell does nothing when neither logging
-// nor tracing is on.
+// tell writes log lines and trace spans about a pipeline after it was sent. Each run with commands in the pipeline gets
+// its own trace span. The trace span has the pipeline's start and end, and links to the spans of the other runs. tell
+// does nothing when neither logging nor tracing is on.
 func (s *sender) tell(commands []*Command, size int, began time.Time) {
 	debug := s.config.Logger.Enabled(commands[0].run.ctx, slog.LevelDebug)
 	traced := false

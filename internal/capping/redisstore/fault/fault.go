@@ -1,6 +1,7 @@
-// Package fault classifies errors in the communication with a Redis server. The remedy of an error says what the caller
-// should do next: retry, refresh the routes, or give up. Only this package parses the text of error replies. An error
-// type of this program can implement Known to return its own remedy.
+// Package fault classifies errors in the communication with a Redis server, and says for each what the caller should
+// do. The remedy of an error says what the caller should do next: retry, refresh the routes, or give up. Only package
+// fault parses the text of Redis error replies. An error type of this program can implement the interface Known to
+// return its own remedy.
 package fault
 
 import (
@@ -11,10 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Kind is the category of an error. A Kind is a label value of the metric capper_store_errors_total.
+// Kind is the category of an error in the communication with Redis. A Kind is a label value of the metric
+// capper_store_errors_total.
 type Kind string
 
-// None means success; the other constants are the categories of errors.
+// None means success; each other constant is a category of errors.
 const (
 	None      Kind = ""
 	Script    Kind = "script"     // the node has not loaded the script
@@ -48,7 +50,7 @@ func Kinds() []Kind {
 // ClusterDown is the hint for a cluster in which some hash slots have no master.
 const ClusterDown = "the cluster is down: redis-cli --cluster check ADDRESS shows which slots have no master"
 
-// Hint returns advice for an operator about errors of this kind, or "" if there is no advice.
+// Hint returns advice for an operator about errors of the kind, or "" if there is no advice.
 func (k Kind) Hint() string {
 	switch k {
 	case Acks:
@@ -67,7 +69,7 @@ func (k Kind) Hint() string {
 	return ""
 }
 
-// Remedy says what the caller should do after an attempt. The zero Remedy means success.
+// Remedy says what the caller should do after an attempt at a command. The zero Remedy means success.
 type Remedy struct {
 	Kind    Kind
 	Unknown bool          // the command may have been executed
@@ -79,13 +81,13 @@ type Remedy struct {
 	Off     time.Duration // with Clock: the node's clock minus the local clock
 }
 
-// Known is an error that returns its own remedy.
+// Known is implemented by errors that return their own remedy.
 type Known interface {
 	error
 	Remedy() Remedy
 }
 
-// Of returns the remedy for the error of an attempt. A nil error means success.
+// Of returns the remedy for the error of an attempt at a command. A nil error means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error

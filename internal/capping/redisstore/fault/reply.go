@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// replies lists the prefixes of Redis error replies with their remedies.
+// replies lists prefixes of Redis error replies, each with the remedy for the error.
 var replies = []struct {
 	prefix string
 	remedy Remedy
@@ -22,7 +22,8 @@ var replies = []struct {
 	{"MASTERDOWN", Remedy{Kind: Down, Refresh: true}},
 	{"BUSY", Remedy{Kind: Down}},
 	{"MISCONF", Remedy{Kind: Down}},
-	// UNBLOCKED ends a running WAIT when its master is demoted. The next error answers a WAIT after that.
+	// Redis ends a running WAIT with UNBLOCKED when the master becomes a replica. Redis answers a later WAIT with the
+	// next error in the list.
 	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR max number of clients", Remedy{Kind: Down}},
@@ -39,14 +40,15 @@ var denials = []string{
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// unknowns lists the prefixes of errors about commands that the server does not have.
+// unknowns lists the prefixes of Redis error replies about commands that the server does not have.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
 	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey
 	"ERR Unknown subcommand or wrong number", // Redis 6
 }
 
-// denied is the remedy for a permission error. The next refresh of the topology then finds the missing right.
+// denied is the remedy for a permission error. After the remedy denied, the next refresh of the topology finds the
+// missing right.
 var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 
 // IsDenial reports whether the error reply denies the user a command or a key, or says that the server does not have
@@ -62,7 +64,7 @@ func begins(reply string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
 }
 
-// ofReply returns the remedy for the text of an error reply.
+// ofReply returns the remedy for the text of a Redis error reply.
 func ofReply(text string) Remedy {
 	for _, r := range replies {
 		if !strings.HasPrefix(text, r.prefix) {

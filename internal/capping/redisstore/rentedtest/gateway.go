@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Gateway is a TCP proxy. A Gateway listens at its own address and forwards connections to servers, like network
-// address translation.
+// Gateway is a TCP proxy in front of test servers. A Gateway listens at its own address and forwards connections to
+// servers, like network address translation.
 type Gateway struct {
 	listener net.Listener
 	next     atomic.Uint64

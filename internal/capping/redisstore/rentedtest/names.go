@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Names is a DNS server on the loopback interface. The answers of Names have a TTL of 0.
+// Names is a DNS server on the loopback interface, for tests. The DNS answers of Names have a TTL of 0.
 type Names struct {
 	conn  net.PacketConn
 	mu    sync.Mutex

@@ -10,8 +10,9 @@ import (
 	"capper/internal/messages"
 )
 
-// The constants answerCalls to answerConfigs are the kinds of fields in the hash of a message's decision counts. The
-// name of a field is the channel's number, then the kind, then the name of what is counted, such as a limit.
+// The constants answerCalls to answerConfigs are the kinds of fields in the hash of a message's decision counts. A
+// field's name in this hash is the channel's number, then the kind, then the name of what is counted (for example a
+// limit).
 const (
 	answerCalls       = 'c'
 	answerAsked       = 'q'
@@ -31,18 +32,19 @@ const (
 
 // FlushSize, flushes, answerFields and mostConfigs limit the hash of a message's decision counts.
 const (
-	// FlushSize is the size in bytes of a flush's name. A flush is one addition to the counts.
+	// FlushSize is the size in bytes of the name of a flush (one addition to a message's decision counts).
 	FlushSize    = 8
 	flushes      = 8    // latest flushes whose names the hash keeps
 	answerFields = 4096 // with this many fields, the script creates no field for another name
 	mostConfigs  = 100
 )
 
-// AnswerKeys holds the keys for a message's decision counts. All these keys are in one partition.
+// AnswerKeys holds the Redis keys for a message's decision counts. All these keys are in one partition.
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
-// Answers sets the call of answers.lua that adds the delta to a message's decision counts. flush is the name of the
-// flush, and keep is the TTL of the counts. With begins, a message without stored data is counted from now on.
+// Answers encodes the call of answers.lua that adds the delta to a message's decision counts. The argument flush is the
+// name of this addition, and keep is the TTL of the counts. If begins is true, a message without stored data is counted
+// from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -72,12 +74,12 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
-// titleField is the field of the title in the hash of a message's decision counts. The name of this field has no
-// channel.
+// titleField is the field that holds the title in the hash of a message's decision counts. The name of the title's
+// field has no channel.
 const titleField = "t"
 
-// Title sets the call of title.lua, which stores the title of a message. keep is the TTL while the message has no
-// decision counts. With begins, a message without stored data may get a title.
+// Title encodes the call of title.lua, which stores the title of a message. The argument keep is the TTL of the title
+// while the message has no decision counts. If begins is true, a message without stored data may get a title.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -105,7 +107,7 @@ func DecodeTitle(fields []string) string {
 	return ""
 }
 
-// eachAnswer calls what for every count, even if the count is zero.
+// eachAnswer calls the function what for every decision count of a message, even if the count is zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)
@@ -152,7 +154,8 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer sets the value of one field. setAnswer ignores kinds of fields that later versions added.
+// setAnswer sets the decision count that one field of the hash holds. setAnswer ignores kinds of fields that later
+// versions of capper added.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {
 		a.Configs = slices.Collect(strings.Lines(value))

@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Args builds one Redis command, and reuses its memory for the next command. Only one goroutine at a time may use an
-// Args.
+// Args encodes one Redis command at a time, and reuses its memory for the next command. Only one goroutine at a time
+// may use an Args.
 type Args struct {
 	argv []any  // pointers to the elements of args
 	args []blob // slices of buf
@@ -27,18 +27,18 @@ type Args struct {
 	numbers  [256]uint16 // number of each group within the call, from 1
 }
 
-// blob is one argument of a Redis command. A pointer to a blob becomes an interface value without an allocation, unlike
-// a slice or a string.
+// blob is one argument of a Redis command, as bytes. A pointer to a blob becomes an interface value without an
+// allocation, unlike a slice or a string.
 type blob []byte
 
-// MarshalBinary returns the argument's bytes to go-redis.
+// MarshalBinary returns the argument's bytes to the library go-redis.
 func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 
-// Values returns the command's name and arguments for the client library. The values are valid until the Args builds
-// its next command.
+// Values returns the command's name and arguments, for the client library. The returned values are valid until the Args
+// encodes its next command.
 func (a *Args) Values() []any { return a.argv }
 
-// Set sets a plain command, which runs no script over users.
+// Set encodes a plain Redis command, which runs no script over users.
 func (a *Args) Set(args ...string) {
 	a.args, a.argv = a.args[:0], a.argv[:0]
 	for _, arg := range args {
@@ -47,9 +47,10 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter sets the call of filter.lua for the users of the items, which are all in one partition. prefix is the prefix
-// of the partition's keys. known is the version of the partition's live changes that the caller has. If known is nil,
-// the script does not compare versions. The caller completes the command with StampFilter.
+// Filter encodes the call of filter.lua for the users of the items (see Plan), which are all in one partition. The
+// argument prefix is the prefix of the partition's keys. The argument known is the version of the partition's live
+// changes that the caller has. If known is nil, the script does not compare versions of live changes. The caller
+// completes the command of Filter with StampFilter.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -64,7 +65,8 @@ func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, user
 	a.finish(keys+1, a.head[:], rules, a.users, a.known)
 }
 
-// endCounts appends the key of the message's counts if the call counts sends. endCounts returns the number of keys.
+// endCounts appends the key of the message's counts to a call that counts sends. endCounts returns the number of keys
+// of the command.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	if a.counting = c.Counted; !c.Counted {
 		return keys
@@ -74,25 +76,27 @@ func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	return keys + 1
 }
 
-// StampFilter writes the header of a filter call.
+// StampFilter writes the header of a filter call: the arguments that are equal for all its users.
 func (a *Args) StampFilter(h Header) {
 	h.groups, h.counting = a.groups, a.counting
 	h.append(a.head[:0])
 }
 
-// Release sets the call of release.lua for the users of the items. The caller completes the command with StampRelease.
+// Release encodes the call of release.lua for the users of the items (see Plan). The caller completes the command of
+// Release with StampRelease.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
-// StampRelease writes the header of a call of release.lua. The script removes the token's sends on the channel; channel
-// 0 means all channels.
+// StampRelease writes the header of a call of release.lua, which removes sends. The script removes the sends with the
+// token on the channel; channel 0 means all channels.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
 	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
-// Erase sets the call of erase.lua for one user. The caller completes the command with StampTime.
+// Erase encodes the call of erase.lua, which removes the log of one user. The caller completes the command of Erase
+// with StampTime.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
@@ -100,18 +104,19 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampTime writes a header that has only the time and the clock tolerance.
+// StampTime writes the header of a script call whose header has only the time and the clock tolerance.
 func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// begin starts a command that calls the script. The caller then calls endKey after each key, and finish at the end.
+// begin starts the encoding of a command that calls the script. After begin, the caller calls endKey after each key,
+// and finish at the end.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]
 	a.args = append(a.args, blob("evalsha"), blob(s.SHA), nil)
 }
 
-// endKey marks the end of a key in buf.
+// endKey marks the end of a Redis key in buf.
 func (a *Args) endKey() { a.ends = append(a.ends, len(a.buf)) }
 
 func (a *Args) finish(keys int, rest ...[]byte) {
@@ -133,7 +138,7 @@ func (a *Args) setPointers() {
 	}
 }
 
-// chooseRules numbers the groups of the call's users, and returns the encoded rules of these groups.
+// chooseRules numbers the groups to which the call's users belong, and returns the encoded rules of these groups.
 func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	if len(b.ends) == 1 {
 		a.groups, a.numbers[0] = 1, 1
@@ -151,8 +156,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers starts a call of the script, with one key for each bucket of the items. encodeUsers encodes the users,
-// with the numbers of their groups unless groups is nil, and returns the number of keys.
+// encodeUsers starts the encoding of a call of the script, with one key for each bucket of the items' users.
+// encodeUsers encodes the users, with the numbers of their groups unless groups is nil. It returns the number of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8) (keys int) {
 	a.begin(s)

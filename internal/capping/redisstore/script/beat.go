@@ -8,10 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Mode says what beat.lua may create during a heartbeat.
+// Mode says which of the shared records beat.lua may create during a heartbeat.
 type Mode int
 
-// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat.
+// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat: they say which records it may create.
 const (
 	LookOnly   Mode = iota // for a running instance
 	Adopt                  // for a start: uses existing logs even if no other records exist
@@ -30,12 +30,12 @@ type Beat struct {
 	Channels    map[string]capping.Channel
 }
 
-// Keys returns the keys of beat.lua.
+// Keys returns the Redis keys of a call of beat.lua.
 func (m *Marker) Keys() []string {
 	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
 }
 
-// Args returns the arguments of beat.lua that follow its keys.
+// Args returns those arguments of beat.lua that follow its keys.
 func (b *Beat) Args(m *Marker) []any {
 	args := []any{
 		m.Text, m.formats.Oldest(), m.formats.Newest(), m.space,
@@ -47,12 +47,12 @@ func (b *Beat) Args(m *Marker) []any {
 	return args
 }
 
-// Heard is the decoded reply of beat.lua.
+// Heard is the decoded reply of beat.lua to a heartbeat.
 type Heard struct {
 	Outcome string   // format, gone or channel; otherwise found, adopted, made or mended
 	Marker  string   // with the outcome format: the stored marker
 	Channel []string // with the outcome channel: name and number in this instance, then the stored name and number
-	// The fields below are set with the outcomes found, adopted, made and mended.
+	// The fields below are set if the outcome is found, adopted, made or mended.
 	Longest time.Duration // the longest retention in force
 	Born    time.Time
 	Signed  bool
@@ -61,7 +61,7 @@ type Heard struct {
 	Others  map[string]string // other instances: id to description
 }
 
-// DecodeBeat decodes the reply of beat.lua.
+// DecodeBeat decodes the reply of beat.lua to a heartbeat.
 func DecodeBeat(reply []string) (Heard, error) {
 	h := Heard{Others: map[string]string{}}
 	if len(reply) > 0 {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// work is the number of log bytes after which a script call ends early. scan is the cost to look at each entry of a
-// log, as a multiple of the cost to read the log.
+// work is the number of bytes of logs after which a script call ends early and leaves the remaining users to another
+// call. scan is the cost of looking at each entry of a log, as a multiple of the cost of reading the log.
 const (
 	work = 200_000
 	scan = 4
@@ -22,8 +22,8 @@ const (
 // rulePlaces is the number of Lua table elements that filter.lua uses for one rule.
 const rulePlaces = 5
 
-// constants returns the values that replace ${NAME} in the texts of the scripts, for one keyspace. Offsets within a log
-// entry count from its first byte, which is 0.
+// constants returns the values that replace the placeholders ${NAME} in the texts of the scripts, for one keyspace.
+// Offsets within a log entry are counted from its first byte, which has the offset 0.
 func constants(k Keyspace) map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
@@ -66,7 +66,8 @@ func constants(k Keyspace) map[string]string {
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"STRAND_FORMAT": strandFormat, "RETURN_FORMAT": returnFormat,
 		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
-		// There are as many names as bytes between the upper three bytes of one log entry and those of the next entry.
+		// The pattern has one name for each byte between the upper three bytes of a log entry and those of the next
+		// entry.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}
 	for name, n := range numbers {
@@ -76,7 +77,8 @@ func constants(k Keyspace) map[string]string {
 	return texts
 }
 
-// fieldTexts returns the pieces of script text that depend on the keyspace, because they read the fields of users.
+// fieldTexts returns those pieces of script text that read the hash fields of users and therefore depend on the
+// keyspace.
 func (k Keyspace) fieldTexts() map[string]string {
 	if k.IsSpread() {
 		return spreadTexts(k.fieldSize())
@@ -94,8 +96,8 @@ func (k Keyspace) fieldTexts() map[string]string {
 	}
 }
 
-// spreadTexts returns the pieces of script text for spread keyspaces, whose fields have the given size in bytes.
-// Arguments contain such a field as it is in the hash.
+// spreadTexts returns the pieces of script text for spread keyspaces (ids that are not dense), whose hash fields have
+// the given size in bytes. The arguments of a script contain such a field in the same form as the hash.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize
@@ -110,7 +112,7 @@ func spreadTexts(size int) map[string]string {
 	}
 }
 
-// fieldNames returns the names "0" to n-1 as the items of a Lua table.
+// fieldNames returns the texts "0" to n-1, in the syntax of a Lua table.
 func fieldNames(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -121,8 +123,8 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// complete replaces the ${NAME} constants in a script's text by their values for the keyspace. complete panics on an
-// unknown constant.
+// complete replaces the placeholders ${NAME} in a script's text by their values for the keyspace. complete panics if
+// the text has a placeholder with an unknown name.
 func complete(k Keyspace, source string) string {
 	known := constants(k)
 	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants

@@ -11,20 +11,21 @@ import (
 	"capper/internal/capping"
 )
 
-// Only this package has the order of the scripts' arguments and the layout of their replies. The header of each script
-// explains its arguments and its reply. The file contract.go has the headers, rules and replies of filter.lua,
-// release.lua and erase.lua, and the arguments and reply of rate.lua. The file args.go builds the arguments of
-// filter.lua, release.lua and erase.lua. Other files have the other scripts: union.go, count.go (atleast.lua),
-// answers.go (also title.lua), beat.go, live.go, lease.go, return.go, and pace.go with pacerlog.go (pace.lua,
-// merge.lua, forget.lua). The file constants.go fills the numbers that Go and Lua share into the texts of the scripts.
+// Only package script knows the order of the scripts' arguments and the layout of their replies. A comment at the start
+// of each script explains its arguments and its reply. The file contract.go has the headers, rules and replies of
+// filter.lua, release.lua and erase.lua, and the arguments and reply of rate.lua. The code that encodes the arguments
+// of filter.lua, release.lua and erase.lua is in args.go. Other files handle the other scripts: union.go, count.go
+// (atleast.lua), answers.go (also title.lua), beat.go, live.go, lease.go, return.go, and pace.go with pacerlog.go
+// (pace.lua, merge.lua, forget.lua). The file constants.go inserts the numbers that Go and Lua share into the texts of
+// the scripts.
 
-// keyUsers is the maximum number of users that follow one key in a script call. A call for more users of a bucket names
-// the key of the bucket several times. A script reads the logs of one key's users at once, so keyUsers also limits the
-// bytes that the script reads before it can stop.
+// keyUsers is the maximum number of users that a script call lists after one key. If a call has more users of a bucket,
+// it lists the key of the bucket several times. A script reads the logs of one key's users at once, so keyUsers also
+// limits the bytes that the script reads before it can stop.
 const keyUsers = 8
 
-// The constants instantSize to shadowSize are the sizes of encoded values in bytes. Only the constant channelBits is a
-// size in bits. All values are big endian.
+// The constants instantSize to shadowSize are the sizes in bytes of encoded values in arguments and replies. Only the
+// constant channelBits is a size in bits. All encoded values are big endian.
 const (
 	instantSize  = 5
 	durationSize = 6
@@ -41,20 +42,21 @@ const (
 	shadowSize        = 4               // in the reply, after the letter of the verdict
 )
 
-// modeLook, modeRecord and modeCount are the values of the mode byte in the header of a filter call or a release.
+// modeLook, modeRecord and modeCount are values of a byte in the header of a filter call or a release. The byte says
+// what the script writes.
 const (
 	modeLook byte = iota
 	modeRecord
 	modeCount
 )
 
-// kindLimited and kindShadow are the bits of the byte that says the kind of a rule.
+// kindLimited and kindShadow are the bits of the byte that says which kind of rule follows.
 const (
 	kindLimited = 1 << iota // limited to some channels, whose bits follow
 	kindShadow
 )
 
-// These variables are layouts for struct.unpack in Lua of values that Go packs.
+// These variables are layouts with which struct.unpack in Lua decodes values that Go encoded.
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
 	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
@@ -68,7 +70,7 @@ var (
 // longestLife is the maximum TTL of a key.
 const longestLife = 3650 * 24 * time.Hour
 
-// Header holds the arguments that are equal for all users of a filter call.
+// Header holds the arguments of a filter call that are equal for all its users.
 type Header struct {
 	Now, Since      capping.Instant
 	Retention, Skew time.Duration
@@ -81,10 +83,10 @@ type Header struct {
 }
 
 // keep returns the minimum time in milliseconds for which a key must outlive its newest log entry. keep adds twice the
-// clock tolerance, because two clocks may differ.
+// clock tolerance, because the clocks of two servers may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life returns the TTL in milliseconds that a script sets for a key that would expire too early. The TTL is a little
+// Life returns the TTL in milliseconds that a script gives to a key that would expire too early. This TTL is a little
 // longer than necessary, so that most calls need not set it again.
 func (h *Header) Life() int64 {
 	keep := h.keep()
@@ -107,7 +109,7 @@ func (h *Header) append(dst []byte) []byte {
 	return append(dst, h.Token[:]...)
 }
 
-// appendUint appends the lowest n bytes of v, big endian.
+// appendUint appends the lowest n bytes of v to dst, big endian.
 func appendUint(dst []byte, v uint64, n int) []byte {
 	for shift := 8 * (n - 1); shift >= 0; shift -= 8 {
 		dst = append(dst, byte(v>>shift))
@@ -115,12 +117,13 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendStamp appends the time and the clock tolerance, with which the headers of release.lua and erase.lua begin.
+// appendStamp appends the time and the clock tolerance, the beginning of the headers of release.lua and erase.lua.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
 
-// modeOf returns the mode byte of a call that records or removes sends.
+// modeOf returns the mode byte of a call that records or removes sends; counting says whether the script also counts
+// them.
 func modeOf(counting bool) byte {
 	if counting {
 		return modeCount
@@ -154,7 +157,7 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 	return dst
 }
 
-// ErrReply reports a Redis reply that does not have the form of the script's replies.
+// ErrReply reports a Redis reply that does not have the form that the script returns.
 var ErrReply = errors.New("the Redis reply does not have the form that the script returns")
 
 // DecodeVerdicts decodes the reply of filter.lua into the verdicts of the items' users, and returns the number of
@@ -200,18 +203,19 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 	return n, nil
 }
 
-// IsOutdated reports whether the reply of filter.lua says that the live changes have another version than the caller's.
+// IsOutdated reports whether filter.lua replied that the live changes in the store have another version than the
+// caller's.
 func IsOutdated(reply string) bool { return reply == liveOutdated }
 
-// MarkOutdated marks the items' users as undecided because sets have changed. since is the instant of the first attempt
-// with an unknown result, or Never.
+// MarkOutdated sets the verdict Unavailable and Outdated for the items' users, because sets have changed. The argument
+// since is the instant of the first attempt with an unknown result, or Never.
 func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Instant) {
 	for _, item := range items {
 		verdicts[indexOf(item)] = capping.Verdict{Outdated: true, FreesAt: since}
 	}
 }
 
-// areShadows reports whether the bit mask has at least one bit, and bits of shadow rules only.
+// areShadows reports whether the bit mask has at least one bit, and only bits that stand for shadow rules.
 func areShadows(mask uint32, rules []capping.Rule) bool {
 	for left := mask; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros32(left); i >= len(rules) || !rules[i].Shadow {
@@ -230,8 +234,9 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 	return v
 }
 
-// DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. again says that an
-// earlier attempt may have removed the sends. An absent send then counts as released.
+// DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. The argument again
+// says that an earlier attempt may have removed the sends. If again is true, a send that is not in the log counts as
+// released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -250,7 +255,8 @@ func DecodeReleased(reply string, items []uint64, again bool, released []capping
 	return len(reply), nil
 }
 
-// DecodeErased decodes the reply of a script that erases a log. bad counts a key of the wrong type.
+// DecodeErased decodes the reply of a script that erases a log. If the key has the wrong type, DecodeErased counts this
+// in bad.
 func DecodeErased(reply string, bad *BadLogs) error {
 	switch {
 	case reply == "D" || reply == "N":
@@ -278,7 +284,8 @@ func DecodeRate(reply []int64) (capping.RateState, error) {
 	}, nil
 }
 
-// BadLogs counts the users whose logs a script could not use. The script left these logs unchanged.
+// BadLogs counts the users whose logs a script could not use: corrupt logs, and Redis keys of the wrong type. The
+// script left these logs unchanged.
 type BadLogs struct{ Corrupt, WrongType int }
 
 func (b *BadLogs) add(kind byte) bool {
@@ -293,8 +300,8 @@ func (b *BadLogs) add(kind byte) bool {
 	return true
 }
 
-// Rulebook holds the encoded rules of every group of a batch. A script call gets only the rules of the groups to which
-// its users belong.
+// Rulebook holds the encoded rules of each group (users with the same rules) of a batch. A script call gets only the
+// rules of those groups to which its users belong.
 type Rulebook struct {
 	text []byte
 	ends []int // by group: the end of its rules in text
@@ -322,15 +329,16 @@ func (b *Rulebook) group(g uint8) []byte {
 	return b.text[start:b.ends[g]]
 }
 
-// callRules is the maximum number of rules in a script call. callJudgements is the maximum number of rules times users.
-// Each maximum limits its share of the script's run time to about a millisecond.
+// callRules is the maximum number of rules that one script call gets. callJudgements is the maximum of the number of
+// rules times the number of users in one script call. Each of the two limits its part of the script's run time to about
+// a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096
 )
 
-// CallUsers returns the maximum number of users in a script call with these rules. The result is at most the given
-// number.
+// CallUsers returns the maximum number of users of a batch with these rules that one script call may have. The returned
+// number is at most the argument most.
 func (b *Rulebook) CallUsers(most int) int {
 	most = min(most, callJudgements/max(b.most, 1))
 	if b.most*min(len(b.ends), most) > callRules {

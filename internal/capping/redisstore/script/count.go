@@ -9,17 +9,19 @@ import (
 	"capper/internal/messages"
 )
 
-// The file count.go has the keys and fields of a message's counts, and the arguments of atleast.lua.
+// The file count.go has the Redis keys and hash fields of a message's counts, and the arguments of atleast.lua.
 
 // Counts says whether a script call counts the sends that it records or removes. The script changes the counts and the
-// logs in one atomic step. A call that may use only one key cannot count sends; see Args.AtLeast.
+// logs in one atomic step. A call that may use only one key cannot count sends, so the counts become lower bounds; see
+// Args.AtLeast.
 type Counts struct {
 	Counted bool
 	Token   capping.Token // token of the message
 }
 
-// countBits is the number of lower bits that hold the count in a field of counts.lua. The upper bits of the field hold
-// the expiry of the counts. countSlack is the extra TTL in hours.
+// countBits is the number of lower bits that hold the count in a hash field that counts.lua writes. The upper bits of
+// the hash field hold the expiry of the counts. countSlack is the number of hours by which the TTL of counts exceeds
+// the necessary time.
 const (
 	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, enough until 2083
 	countSlack = 6  // hours
@@ -35,11 +37,12 @@ func AnswersKey(prefix string, token capping.Token) string {
 	return prefix + "a:" + hex.EncodeToString(token[:])
 }
 
-// IndexKey returns the key of a partition's index of campaigns by their last call. No bucket of users has such a key.
+// IndexKey returns the key of a partition's index of campaigns by their last call. No bucket of users has such a Redis
+// key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// periodLength is the length of a period in milliseconds. An index by asked users holds the messages of one period, so
-// that the whole index expires at once.
+// periodLength is the length of a period in milliseconds. An index by asked users holds the messages whose last call
+// was in one period, so that the whole index expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
 // PeriodLength is the length of the period that one index by asked users covers.
@@ -62,9 +65,9 @@ func LastField(channel capping.Channel) string {
 	return strconv.Itoa(int(channel)) + string(answerLast)
 }
 
-// AtLeast sets the call of atleast.lua for the message, in the partition with the key prefix. keep is the retention of
-// the users' logs. With begins, the script also marks a message without counts. The caller completes the command with
-// StampAtLeast.
+// AtLeast encodes the call of atleast.lua, which marks the message's counts in one partition as lower bounds. The
+// argument keep is the retention of the users' logs. If begins is true, the script also marks a message that has no
+// counts yet. The caller completes the command of AtLeast with StampAtLeast.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
 	a.buf = AppendCountsKey(a.buf, prefix, token)
@@ -85,8 +88,8 @@ const releasedMark = "r"
 // atLeastField is the name of the field that marks a message's counts as lower bounds.
 const atLeastField = "least"
 
-// DecodeCounts adds a message's counts to sends, by channel. fields is the reply of HGETALL. DecodeCounts reports
-// whether the counts are lower bounds.
+// DecodeCounts adds a message's counts of sends to the map sends, by channel. The argument fields is the reply of
+// HGETALL. DecodeCounts reports whether the counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
 		return false, ErrReply

@@ -14,6 +14,7 @@
 //	constants.go  the constants that Go and Lua share, filled into the texts as ${NAME}
 //	script.go     the texts of the scripts, and their SHA-1 hashes for EVALSHA
 //
-// Redis runs the whole text of a script at each call, so each call creates every function and table outside of a loop
-// again. Functions for rare cases therefore take arguments and capture no local variables.
+// Redis runs the whole text of a script at each call. Each call therefore creates again every function and table that
+// the text defines outside of a loop. In the scripts, functions for rare cases therefore take arguments and capture no
+// local variables.
 package script

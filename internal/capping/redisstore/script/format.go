@@ -8,16 +8,16 @@ import (
 	"capper/internal/capping"
 )
 
-// Format is one version of the format in which Redis stores the data. A program writes the newest version that all
-// instances of the namespace can read; see beat.lua.
+// Format is one version of the format in which Redis stores the data of the store. A program writes the newest format
+// version that all instances of the namespace can read; see beat.lua.
 type Format struct {
 	Version int
-	// Least is the least version that a program must know to read and write this format. Least is the version of the
-	// latest change that older programs would misread.
+	// Least is the lowest version that a program must know, so that it can read and write this format. The number in
+	// Least is the version of the latest change that older programs would misread.
 	Least int
 }
 
-// Formats lists the format versions that a program knows, the oldest first, without a gap.
+// Formats lists the versions of the stored format that a program knows, the oldest first, without a gap.
 type Formats []Format
 
 // Known lists the formats of stores with dense ids that this program reads and writes.
@@ -36,14 +36,15 @@ var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}, {Version: 3,
 //	   instead of a bucket size; live changes are of 64-bit users
 var SpreadKnown = Formats{{Version: 4, Least: 4}}
 
-// LiveFormat is the first format version that allows live changes to sets, because every program that can use this
-// version knows live changes.
+// LiveFormat is the first format version that allows live changes to sets. Every program that can use this version
+// knows live changes.
 const LiveFormat = 3
 
 // Oldest returns the oldest format version that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest returns the newest format version. The program writes the newest version as soon as every instance reads it.
+// Newest returns the newest format version. The program writes the newest format version as soon as every instance
+// reads it.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
 // String returns the range of format versions that an instance reports in its heartbeat, such as "1-2".
@@ -59,7 +60,7 @@ type Marker struct {
 	formats Formats
 }
 
-// IDs describes in the format marker which ids the users of a store have. The zero IDs means dense ids.
+// IDs describes, in the format marker, which kind of ids the users of a store have. The zero IDs means dense ids.
 type IDs struct {
 	Kind  string // name of the kind of ids; "": dense
 	Check string // check word of the kind and of the key that makes images
@@ -76,7 +77,8 @@ func (i IDs) String() string {
 // epoch is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker returns the format marker of the keyspace in the namespace. ids describes the ids of a spread keyspace.
+// NewMarker returns the format marker for a store with the keyspace in the namespace. The argument ids describes the
+// ids of a spread keyspace (a store whose ids are not dense).
 func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	layout := fmt.Sprint("bucket ", k.BucketSize)
 	if k.IsSpread() {
@@ -114,8 +116,8 @@ var (
 	spreadMarker  = regexp.MustCompile(`^capper log \d+ least \d+ ids (\S+) check (\S+) depth (\d+) `)
 )
 
-// idsOf returns the ids that the format marker found describes, and the depth of a spread keyspace. ok is false if the
-// text is no format marker.
+// idsOf returns the ids that the text of a format marker describes, and the depth of a spread keyspace. The result ok
+// is false if the text is no format marker.
 func idsOf(found string) (ids IDs, depth int, ok bool) {
 	if denseMarker.MatchString(found) {
 		return IDs{}, 0, true
@@ -128,8 +130,8 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth returns the depth in the format marker found. ok is true only if the marker differs from m just in the
-// depth, and this program can use that depth.
+// OtherDepth returns the depth in the text found of a format marker. The result ok is true only if the marker differs
+// from m just in the depth, and this program can use that depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {

@@ -7,53 +7,54 @@ import (
 	"capper/internal/capping"
 )
 
-// Keyspace describes how users are distributed over Redis keys. The keyspace is part of the stored format. Keyspaces
-// have one of two layouts:
+// Keyspace describes how the users of a store are distributed over Redis keys. The keyspace is part of the stored
+// format. Keyspaces have one of two layouts, "dense" or "spread":
 //
 //   - Dense, for ids from 0 to 4294967295: a bucket holds BucketSize neighbouring ids, and a partition is every 64th
-//     bucket. A field is the position of the id in its bucket.
-//   - Spread, for ids whose 64-bit images look random (see package ids): the lower bits of an image choose the
-//     partition, and the upper Depth bits the bucket. A field is the bits between the upper and the lower bits, as raw
-//     bytes.
+//     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
+//   - Spread, for ids whose id images (64-bit numbers) look random (see package ids): the lower bits of the image
+//     choose the partition. The upper Depth bits of the image choose the bucket. In the spread layout, the hash field
+//     of a user is the bits between the upper and the lower bits, as raw bytes.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
-	// Depth is the number of an image's upper bits that choose the bucket; 0 in a dense keyspace. A partition has
-	// 1<<Depth buckets.
+	// Depth is the number of an id image's upper bits that choose the bucket; 0 in a dense keyspace. In a spread
+	// keyspace, a partition has 1<<Depth buckets.
 	Depth int
 }
 
 // Standard is the keyspace of every store with dense ids. A bucket with 190 logs of equal length is just smaller than a
-// size class of the memory allocator. A bucket with 192 logs would be just larger, and would take up to a sixth more
+// size class of Redis' memory allocator. A bucket with 192 logs would be just larger, and would take up to a sixth more
 // memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
 // slotCount is the number of hash slots in a Redis Cluster.
 const slotCount = 16384
 
-// spreadPartitions to unknownUsers describe spread keyspaces. With MaxDepth, partition and bucket together have 32
-// bits.
+// The constants spreadPartitions to unknownUsers describe spread keyspaces (stores whose ids are not dense). With
+// MaxDepth, the number of the partition and that of the bucket together have 32 bits.
 const (
 	spreadPartitions = 64
 	partitionBits    = 6
 	imageBits        = 64
 
-	// MinDepth and MaxDepth are the bounds of Keyspace.Depth.
+	// MinDepth and MaxDepth are the bounds of Keyspace.Depth in spread keyspaces.
 	MinDepth, MaxDepth = 2, 32 - partitionBits
 	shortFieldDepth    = 10 // from this depth on, fields have 6 bytes instead of 7
 
-	// leastBucketUsers is the least number of users in a bucket of a new store. A bucket has less than twice as many
-	// users. Small buckets cost memory, and with more than 256 users Redis gives up its compact encoding of the hash.
+	// leastBucketUsers is the least expected number of users in a bucket of a new store with ids that are not dense. A
+	// bucket of a new store has less than twice as many users. Small buckets cost memory, and with more than 256 users
+	// Redis gives up its compact encoding of the hash.
 	leastBucketUsers = 50
 	unknownUsers     = 4_000_000 // assumed number of users of a store whose number of users is not known
 )
 
-// Spread returns the keyspace of a store for ids that are not dense. depth is the number of an image's bits that choose
-// the bucket.
+// Spread returns the keyspace of a store for ids that are not dense. The argument depth is the number of an id image's
+// bits that choose the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
-// DepthFor returns the depth of a new spread store for the expected number of users; 0 users means that the number is
-// not known.
+// DepthFor returns the depth of a new spread store for the expected number of users. If users is 0, the number is not
+// known.
 func DepthFor(users int) int {
 	if users <= 0 {
 		users = unknownUsers
@@ -64,8 +65,8 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns the size of a field in bytes, in a spread keyspace. A field has at least the bits of the image
-// between bucket and partition, so that no bit of the image is lost.
+// fieldSize returns the size in bytes of a user's hash field in a spread keyspace. A field has at least those bits of
+// the id image that choose neither bucket nor partition, so that no bit is lost.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -73,7 +74,8 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// place returns 32 bits that determine the user's partition and bucket. The place of a dense id is the id.
+// place returns 32 bits of the user's id or id image that determine the partition and the bucket. The place of a dense
+// id is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)
@@ -82,7 +84,7 @@ func (k Keyspace) place(user capping.UserID) uint32 {
 	return uint32(image>>(imageBits-k.Depth)<<partitionBits | image%spreadPartitions)
 }
 
-// orderShift returns how many lower bits of a place do not count for the order of a partition's users.
+// orderShift returns how many lower bits of a user's place do not count for the order of the users in a partition.
 func (k Keyspace) orderShift() int {
 	if k.IsSpread() {
 		return partitionBits
@@ -104,13 +106,13 @@ func (k Keyspace) partitionAt(place uint32) int {
 	return int(place & uint32(k.Partitions-1))
 }
 
-// Bucket returns the number of the user's bucket.
+// Bucket returns the number of the bucket that holds the user's log.
 func (k Keyspace) Bucket(user capping.UserID) uint32 { return k.bucketAt(k.place(user)) }
 
-// Partition returns the number of the user's partition.
+// Partition returns the number of the partition that holds the user's log.
 func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.place(user)) }
 
-// BucketOf returns the number of the bucket of the user in an item of a Plan.
+// BucketOf returns the number of the bucket for an item of a Plan (an item stands for one user).
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
 // HashFields returns the number of fields up to which Redis must keep its compact encoding of a bucket.
@@ -121,8 +123,9 @@ func (k Keyspace) HashFields() int {
 	return int(k.BucketSize) + 1
 }
 
-// appendField appends the hash field of an item's user as the scripts read it. A dense field is one byte with its
-// number, and a spread field is raw bytes. users holds all users of the item's batch.
+// appendField appends the hash field of an item's user, in the form in which the scripts read it. A field in the dense
+// layout is one byte with its number, and a field in the spread layout is raw bytes. The argument users holds all users
+// of the item's batch.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())
@@ -130,8 +133,8 @@ func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) [
 	return append(dst, byte(placeOf(item)%k.BucketSize))
 }
 
-// FieldName returns the name of the user's field in the bucket's hash. A dense field is a decimal number, and a spread
-// field is raw bytes.
+// FieldName returns the name of the user's field in the hash of the bucket. In the dense layout, a field name is a
+// decimal number, and in the spread layout raw bytes.
 func (k Keyspace) FieldName(user capping.UserID) string {
 	if k.IsSpread() {
 		return string(appendUint(nil, uint64(user)>>partitionBits, k.fieldSize()))
@@ -139,13 +142,13 @@ func (k Keyspace) FieldName(user capping.UserID) string {
 	return strconv.Itoa(int(k.place(user) % k.BucketSize))
 }
 
-// AppendKey appends the key of a bucket: the partition's prefix and the bucket's number. The number of the bucket is in
-// base 36, so that most keys fit in 16 bytes.
+// AppendKey appends the Redis key of a bucket: the partition's prefix and the bucket's number. The number of the bucket
+// is in base 36, so that most keys fit in 16 bytes.
 func AppendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// tags returns the hash tag of each partition: the first of the shortest texts that fall into the partition's hash
+// tags returns the hash tag of each partition: the first of the shortest texts that Redis maps to the partition's hash
 // slot.
 func (k Keyspace) tags() []string {
 	tags := make([]string, k.Partitions)
@@ -164,7 +167,7 @@ func (k Keyspace) tags() []string {
 	return tags
 }
 
-// Prefixes returns the key prefix of each partition, such as "fc:{tag}:".
+// Prefixes returns the prefix of each partition's keys, such as "fc:{tag}:".
 func (k Keyspace) Prefixes(namespace string) []string {
 	prefixes := k.tags()
 	for p, tag := range prefixes {
@@ -173,17 +176,17 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition returns the number of the partition that has the format marker. FormatPartition is one more than the
-// last partition of users, so that the marker has the same key in every keyspace.
+// FormatPartition returns the number of the partition that has the format marker. The number that FormatPartition
+// returns is one more than the last partition of users, so that the marker has the same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
 // FormatTag is the hash tag of the format marker and of the records that instances share.
 const FormatTag = "format"
 
-// Slot returns the cluster's hash slot for a partition. All hash slots are divided into equal shares, one share for
-// each partition. A partition's slot is in the middle of its share. If the masters hold equal numbers of slots, they
-// therefore hold equal numbers of partitions. The number of a partition's share is the partition's number with its bits
-// reversed, so that neighbouring buckets are on different masters.
+// Slot returns the cluster's hash slot for a partition. All hash slots are divided into shares of equal size, one share
+// for each partition. A partition's slot is in the middle of its share. If the masters hold equal numbers of slots,
+// they therefore hold equal numbers of partitions. The number of a partition's share is the partition's number with its
+// bits reversed, so that neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
 		return int(crc16(FormatTag)) % slotCount

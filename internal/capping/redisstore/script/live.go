@@ -10,18 +10,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The file live.go has the arguments and replies of live.lua, and the key of a partition's live change log.
+// The file live.go has the arguments and replies of live.lua, and the Redis key of a partition's live change log (log
+// of changes to sets).
 
-// LiveHex is the number of hexadecimal digits in a live change log's id, and in the nonce of a record.
+// LiveHex is the number of hexadecimal digits in the id of a live change log, and in the nonce of a record.
 const LiveHex = 8
 
-// livePage is the size in bytes of a page of a live change log. A read of the log ends after livePage bytes.
+// livePage is the size in bytes of a page that one call reads from a live change log. One read of a live change log
+// ends after livePage bytes.
 const livePage = 1_000_000
 
-// liveOutdated is the reply of filter.lua to a caller that does not have the latest live changes.
+// liveOutdated is the reply of filter.lua to a caller that lacks the latest live changes to sets.
 const liveOutdated = "L"
 
-// AppendLiveKey appends the key of a partition's live change log. No bucket of users has such a key.
+// AppendLiveKey appends the Redis key of a partition's live change log (log of changes to sets). No bucket of users has
+// such a Redis key.
 func AppendLiveKey(dst []byte, prefix string) []byte {
 	return append(append(dst, prefix...), "-live"...)
 }
@@ -43,7 +46,7 @@ func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	return v, err
 }
 
-// LiveMeta describes the packed records of a live change log.
+// LiveMeta describes the packed records of a live change log; a packed record has the changes of many calls.
 type LiveMeta struct {
 	Packs       int // how often the log was packed
 	First, Last int // the range of the numbers of packed records, which has gaps
@@ -52,7 +55,8 @@ type LiveMeta struct {
 	Nonce       string
 }
 
-// ParseLiveMeta parses the field that describes the packed records; "" means a live change log that was never packed.
+// ParseLiveMeta parses the hash field that describes the packed records of a live change log; "" means that the log was
+// never packed.
 func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	if text == "" {
 		return LiveMeta{First: 1}, nil
@@ -65,7 +69,7 @@ func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	return m, nil
 }
 
-// String returns the field that describes the packed records.
+// String returns the text of the hash field that describes the packed records.
 func (m LiveMeta) String() string {
 	return fmt.Sprint(m.Packs, " ", m.First, " ", m.Last, " ", m.Compacted, " ", m.Packed, " ", m.Nonce)
 }
@@ -73,13 +77,15 @@ func (m LiveMeta) String() string {
 // LiveField is a record of a live change log: its name, its nonce and its content.
 type LiveField struct{ Name, Nonce, Content string }
 
-// Number returns the number of a record that is not packed. ok is false for a packed record.
+// Number returns the number of a record that holds the changes of one call (not a packed record). For a packed record,
+// ok is false.
 func (f *LiveField) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(f.Name)
 	return n, err == nil
 }
 
-// Pack returns the number of a packed record. ok is false for a record that is not packed.
+// Pack returns the number of a packed record (which holds the changes of many calls). For a record of one call, ok is
+// false.
 func (f *LiveField) Pack() (k int, ok bool) {
 	if f.Name == "" || f.Name[0] != 'p' {
 		return 0, false
@@ -91,7 +97,7 @@ func (f *LiveField) Pack() (k int, ok bool) {
 // PackedName returns the name of packed record k in a live change log.
 func PackedName(k int) string { return "p" + strconv.Itoa(k) }
 
-// The kinds of a page of a live change log.
+// These constants are the kinds of a page of a live change log.
 const (
 	LiveLatest = 'n' // the known version is the latest version
 	LiveAfter  = 'i' // the page has the records after the known version
@@ -99,7 +105,7 @@ const (
 	LiveTorn   = 'x' // the log has changed since the previous page
 )
 
-// LivePage is the decoded reply to a read of a live change log.
+// LivePage is the decoded reply of live.lua to a read of a live change log.
 type LivePage struct {
 	Version, MetaText, Freed string
 	Restoring                string // token of the restoration in progress (LiveBegin); "": none
@@ -109,13 +115,13 @@ type LivePage struct {
 	Fields                   []LiveField
 }
 
-// LiveAppend sets the call of live.lua that appends the changes of an API call. The caller completes the command with
-// StampTime. Each attempt writes its own nonce.
+// LiveAppend encodes the call of live.lua that appends the changes of an API call. The caller completes the command of
+// LiveAppend with StampTime. Each attempt to append writes its own nonce.
 func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
 	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
 
-// LiveRead sets the call of live.lua that reads the records after the known version, or a page of the whole log.
+// LiveRead encodes the call of live.lua that reads the records after the known version, or a page of the whole log.
 func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 	a.live(s, prefix, []byte{'r'}, []byte(known), []byte(from))
 }
@@ -123,7 +129,7 @@ func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 // LiveTail returns the place in a live change log from which a read gets the given number of latest packed records.
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
-// LivePacking describes records of a live change log that packed records replace.
+// LivePacking describes a replacement of records of a live change log by packed records.
 type LivePacking struct {
 	Version  string // version up to which the log was read
 	MetaText string // the description of the packed records as it was read
@@ -135,7 +141,7 @@ type LivePacking struct {
 	Contents [][]byte
 }
 
-// LivePack sets the call of live.lua that replaces records by packed records.
+// LivePack encodes the call of live.lua that replaces records by packed records.
 func (a *Args) LivePack(s *Script, prefix string, ttl time.Duration, p *LivePacking) {
 	rest := [][]byte{{'p'}, milliseconds(ttl), []byte(p.Version), []byte(p.MetaText), []byte(p.Meta.String()),
 		[]byte(p.Nonce), p.Freed, strconv.AppendInt(nil, int64(len(p.Remove)), 10)}
@@ -170,23 +176,24 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 	return list[0], list[1], meta, err
 }
 
-// LiveBegin begins a restoration on the server of a partition whose records were lost. After LiveBegin, all instances
-// store their live changes again. LiveEnd ends the restoration.
+// LiveBegin begins a restoration of the live changes of a partition whose records were lost. After LiveBegin, all
+// instances store their live changes in the partition again. LiveEnd later ends the restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
 }
 
-// LiveConfirm records that an instance has stored all its live changes again. done is false when the restoration with
-// the token has ended.
+// LiveConfirm records in Redis that an instance has stored all its live changes again. The result done is false when
+// the restoration with the token has ended.
 func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
 	err error) {
 	reply, err := runLive(ctx, s, client, prefix, 'c', token, instance).StringSlice()
 	return len(reply) > 0 && reply[0] == "D", err
 }
 
-// LiveEnd ends the restoration with the token if all of the given instances have confirmed. missing lists the instances
-// that have not confirmed. done reports whether the restoration has ended.
+// LiveEnd ends the restoration with the token if all given instances have confirmed that they stored their live changes
+// again. The result missing lists the instances that have not confirmed. The result done reports whether the
+// restoration has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {
@@ -207,8 +214,8 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 		args...)...)
 }
 
-// DecodeLivePacked decodes the reply to a call that packs records. done is false when the log had changed, so that the
-// script wrote nothing.
+// DecodeLivePacked decodes the reply of live.lua to a call that packs records. The result done is false when another
+// call had changed the log, so that the script wrote nothing.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
 		return false, "", "", ErrReply
@@ -216,7 +223,7 @@ func DecodeLivePacked(list []string) (done bool, before, after string, err error
 	return list[0] == "D", list[1], list[2], nil
 }
 
-// DecodeLivePage decodes the reply to a read of a live change log.
+// DecodeLivePage decodes the reply of live.lua to a read of a live change log.
 func DecodeLivePage(list []string) (*LivePage, error) {
 	if len(list) < 6 || len(list)%2 != 0 || len(list[4]) != 1 {
 		return nil, ErrReply

@@ -17,15 +17,15 @@ const (
 	permitsSize    = 3
 	waitSize       = 5
 	lifeSize       = 5               // how long the store remembers a request, in milliseconds
-	requestSize    = permitsSize + 8 // permits and fingerprint of one of several joined requests
+	requestSize    = permitsSize + 8 // permits and fingerprint of one of several combined requests
 	paceHeaderSize = stampSize + permitsSize + waitSize + lifeSize + 2
 
 	countSize  = 3 // maximum of a limit, or number of permits that count for it
 	windowSize = 6
 )
 
-// The constants timeSize to limitCount describe the trailer of a pacer's stored log in bytes. The trailer follows the
-// cursors. A log has one cursor for each limit.
+// The constants timeSize to limitCount describe the bytes at the end (the trailer) of a pacer's stored log. The trailer
+// follows the cursors of the log. A pacer's stored log has one cursor for each limit.
 const (
 	timeSize    = 7
 	totalSize   = 6
@@ -46,7 +46,7 @@ const (
 	limitCount = pacing.MaxLimits + 1
 )
 
-// These variables are the layouts of the same values for struct.unpack in Lua.
+// These variables are the layouts with which struct.unpack in Lua decodes the same values.
 var (
 	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dI%dBB", permitsSize, waitSize, lifeSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
@@ -68,11 +68,11 @@ const (
 	paceWork   = 1200 // number of looked-at limits and logs after which a script call ends early
 )
 
-// PacerKeys returns the keys of pacers. All keys of one group of pacers have the same prefix.
+// PacerKeys returns the Redis keys of pacers. All keys of one group of pacers have the same prefix.
 type PacerKeys struct{ Prefix string }
 
-// Log returns the key of the log for a pacer and a message. message is "" for a pacer that does not pace each message.
-// The key is unambiguous, because the name of a pacer has no colon.
+// Log returns the Redis key of the log for a pacer and a message. The argument message is "" for a pacer that does not
+// pace each message. The key of a pacer's log is unambiguous, because the name of a pacer has no colon.
 func (k PacerKeys) Log(pacer, message string) string {
 	if message == "" {
 		return k.Prefix + "p:" + pacer
@@ -80,16 +80,16 @@ func (k PacerKeys) Log(pacer, message string) string {
 	return k.Prefix + "p:" + pacer + ":" + message
 }
 
-// Forgotten returns the key of the time until which the pacer's logs were removed.
+// Forgotten returns the Redis key that holds the time until which the pacer's logs were removed.
 func (k PacerKeys) Forgotten(pacer string) string { return k.Prefix + "pf:" + pacer }
 
-// Request returns the key under which the store remembers a request.
+// Request returns the Redis key under which the store remembers a request for permits.
 func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
 
-// PaceKeys returns the keys of a call of pace.lua, in the script's order. joined has the meaning that Args.Pace
-// explains.
+// PaceKeys returns the Redis keys of a call of pace.lua, in the script's order. The argument joined has the meaning
+// that Args.Pace explains.
 func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
@@ -108,12 +108,12 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// requested reports whether the store must remember the ask, because it takes permits and has a request id.
+// requested reports whether the store must remember the request, because it takes permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace sets the call of pace.lua for the ask. The caller completes the command with StampPace. If joined is not nil,
-// the ask has no request id and is the sum of the joined asks. The joined asks have different request ids, and divide
-// the grant in their order. If joined is nil, the ask is a single request.
+// Pace encodes the call of pace.lua for the request ask. The caller completes the command of Pace with StampPace. If
+// joined is not nil, ask has no request id and is the sum of the joined requests. The joined requests have different
+// ids, and divide the granted permits in their order. If joined is nil, ask is a single request.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -125,12 +125,13 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing
 	a.finish(len(names), a.users)
 }
 
-// StampPace writes the time and the clock tolerance, with which the argument of pace.lua and forget.lua begins.
+// StampPace writes the time and the clock tolerance, which are the beginning of the argument of pace.lua and
+// forget.lua.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }
 
-// appendAsk appends the encoded ask, which follows the time and the clock tolerance in the argument.
+// appendAsk appends the encoded request, which follows the time and the clock tolerance in the argument of pace.lua.
 func appendAsk(dst []byte, ask *pacing.Ask, joined []*pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
@@ -173,18 +174,18 @@ func appendTargets(dst []byte, targets []pacing.Target) []byte {
 	return dst
 }
 
-// Paced is the decoded reply of pace.lua.
+// Paced is the decoded reply of pace.lua to a request for permits.
 type Paced struct {
 	Grant pacing.Grant
-	// Full, Reused, Repeated and Bad say why a reply has no grant.
+	// Full, Reused, Repeated and Bad say why a reply of pace.lua grants no permits.
 	Full     int // index of a target whose log is full at the time Now; -1: none
 	Now      pacing.Time
-	Reused   bool    // the store remembers another ask with the same request id
-	Repeated []int   // joined asks that are remembered, or whose keys have a fault: each needs its own call
+	Reused   bool    // the store remembers another request with the same id
+	Repeated []int   // joined requests that are remembered, or whose keys have a fault: each needs its own call
 	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodePaced decodes the reply of pace.lua to the ask.
+// DecodePaced decodes the reply of pace.lua to the request ask.
 func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	p := Paced{Full: -1}
 	switch {
@@ -214,7 +215,8 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	return p, nil
 }
 
-// reader decodes a reply from its start to its end. bad says that the reply was too short or had another form.
+// reader decodes a reply of a script, from the start to the end of the reply. bad says that the reply was too short or
+// had another form.
 type reader struct {
 	rest string
 	bad  bool
@@ -234,7 +236,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// index reads an index below n from one byte. The byte 255 becomes -1.
+// index reads one byte of the reply, which is an index below n. The byte 255 becomes the index -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -263,7 +265,7 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// single reads a grant for one target, all of whose permits are in one time slot.
+// single reads the grant for a request with one target, when all its permits are in one time slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits
@@ -287,8 +289,8 @@ func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// byQueue and byNothing stand in place of a limit's number. The next permit waits for the newest slot (byQueue) or for
-// nothing (byNothing).
+// The constants byQueue and byNothing stand in place of a limit's number, which says for what the next permit waits.
+// The next permit waits for the newest slot of the log (byQueue) or for nothing (byNothing).
 const (
 	byQueue   = 254
 	byNothing = 255
@@ -308,7 +310,7 @@ func (r *reader) runs(g *pacing.Grant) {
 	total := int64(r.uint(totalSize))
 	log, err := pacing.DecodeRuns([]byte(r.rest), total)
 	if err == nil && total == 0 && len(log.Runs) == 0 && g.Replayed {
-		return // a continued ask that got no permits
+		return // a request that continues an earlier one and got no permits
 	}
 	if err != nil || len(log.Runs) == 0 || log.Runs[0].First != 0 || total > pacing.MaxPermits {
 		r.bad = true
@@ -317,11 +319,13 @@ func (r *reader) runs(g *pacing.Grant) {
 	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
 }
 
-// forgottenFor is the longest lifetime of a pacer's log that was written before a Forget. The newest slot of a log may
-// be as far ahead as a call may wait. The log outlives this slot by the longest window and a little more.
+// forgottenFor is the longest time for which Redis may keep a pacer's log that was written before a Forget of the
+// pacer. The newest slot of a log may be as far in the future as a call may wait. Redis keeps the log for the longest
+// window and a little more after this slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
-// Forget sets the call of forget.lua for the pacer. The caller completes the command with StampPace.
+// Forget encodes the call of forget.lua, which removes the logs of the pacer. The caller completes the command of
+// Forget with StampPace.
 func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 	a.begin(s)
 	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {

@@ -52,10 +52,10 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether the log must be merged before pace.lua can add permits.
+// Full reports whether the log must be merged (shortened) before pace.lua can add permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// merged returns the bytes of the log after Log has been merged.
+// merged returns the stored form of the log after its entries in Log have been merged.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {
@@ -81,7 +81,7 @@ func (l *PacerLog) merged() (stored []byte) {
 	return append(stored, l.trailer[cursorsAt:]...)
 }
 
-// Merge sets the call of merge.lua that replaces the stored log by its merged form.
+// Merge encodes the call of merge.lua that replaces the stored log of a pacer by its merged (shortened) form.
 func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)

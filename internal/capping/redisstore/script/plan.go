@@ -7,9 +7,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Plan holds the users of a batch, ordered by partition and by bucket within each partition. An item is a number for
-// one user. The upper 32 bits of an item are the user's place (see Keyspace.place), and its lower 32 bits the user's
-// index in the batch. Users with dense ids ascend within each partition, because the place of a dense id is the id.
+// Plan holds the users of a batch, ordered by partition and, within each partition, by bucket. An item of a Plan is a
+// number for one user of the batch. The upper 32 bits of an item are the user's place (see Keyspace.place), and its
+// lower 32 bits the user's index in the batch. Items of users with dense ids ascend within each partition, because the
+// place of a dense id is the id.
 type Plan struct {
 	Items []uint64
 	Parts []Part
@@ -18,10 +19,10 @@ type Plan struct {
 	scratch []uint64
 }
 
-// Part is the range of one partition's items, from Start up to but not including End.
+// Part is the range of one partition's items in a Plan, from Start up to but not including End.
 type Part struct{ Partition, Start, End int }
 
-// Item returns the item of the user at the given index of the batch.
+// Item returns the item (number in a Plan) of the user at the given index of the batch.
 func (k Keyspace) Item(user capping.UserID, index int) uint64 {
 	return itemAt(k.place(user), index)
 }
@@ -30,10 +31,10 @@ func itemAt(place uint32, index int) uint64 { return uint64(place)<<32 | uint64(
 
 func placeOf(item uint64) uint32 { return uint32(item >> 32) }
 
-// indexOf returns the index of the item's user in the batch.
+// indexOf returns the index in the batch of the user for whom the item stands.
 func indexOf(item uint64) int { return int(uint32(item)) }
 
-// Arrange fills the plan with the users of a batch.
+// Arrange fills the plan with the users of a batch, in the order of the plan.
 func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.Items = slices.Grow(plan.Items[:0], len(users))[:len(users)]
 	plan.Parts = plan.Parts[:0]
@@ -44,7 +45,7 @@ func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.count(k, users)
 }
 
-// sort orders the users of a small batch by comparison.
+// sort orders the users of a small batch with a sort by comparison.
 func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {
 		plan.Items[i] = k.Item(user, i)
@@ -65,8 +66,8 @@ func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	}
 }
 
-// count orders the users of a large batch with a counting sort by partition. If the users are not in order, count sorts
-// them with a radix sort first.
+// count orders the users of a large batch with a counting sort by partition. If the users are not in ascending order,
+// count sorts them with a radix sort first.
 func (plan *Plan) count(k Keyspace, users []capping.UserID) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
@@ -104,8 +105,9 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// radix returns the users' items in the order of their places, in scratch memory. radix makes three passes over 11, 11
-// and 10 bits of the place, each from one of the two slices to the other.
+// radix returns the users' items in the order of their places (bits that determine partition and bucket), in scratch
+// memory. radix makes three passes over 11, 11 and 10 bits of the place, each pass from one of the two slices to the
+// other.
 func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]
 	var places [3][1 << digitBits]uint32
@@ -132,7 +134,7 @@ func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 		}
 		from, to = to, from
 	}
-	// After an odd number of passes the sorted items are in plan.Items.
+	// After an odd number of passes, the sorted items are in plan.Items.
 	plan.Items, plan.scratch = plan.scratch, plan.Items
 	return plan.scratch
 }

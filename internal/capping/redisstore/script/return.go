@@ -11,16 +11,16 @@ import (
 // returnHeaderSize is the size in bytes of the header in the argument of return.lua.
 const returnHeaderSize = stampSize + permitsSize + waitSize + 1
 
-// returnFormat is the layout of that header for struct.unpack in Lua.
+// returnFormat is the layout of the header in the argument of return.lua, for struct.unpack in Lua.
 var returnFormat = stampFormat + fmt.Sprintf("I%dI%dB", permitsSize, waitSize)
 
-// Flags of a target in the argument of return.lua.
+// These constants are flags of a target (a pacer's log) in the argument of return.lua.
 const (
 	exactLog     = 1 // see pacing.Exact
 	oneOfSeveral = 2 // the pacer has one log for each message
 )
 
-// ReturnKeys returns the keys of a call of return.lua, in the script's order.
+// ReturnKeys returns the Redis keys of a call of return.lua, in the script's order.
 func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
@@ -32,8 +32,8 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return sets the call of return.lua that returns the permits of the ask's request to the pacers, except for the first
-// used permits. The caller completes the command with StampReturn.
+// Return encodes the call of return.lua that returns the permits of the request ask to the pacers, except for the first
+// used permits. The caller completes the command of Return with StampReturn.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)
@@ -69,14 +69,14 @@ func flagsOf(t *pacing.Target) (flags byte) {
 	return flags
 }
 
-// GivenBack is the decoded reply of return.lua.
+// GivenBack is the decoded reply of return.lua, which returns unused permits.
 type GivenBack struct {
 	Returned pacing.Returned
-	Reused   bool    // the store remembers another ask with the same request id
+	Reused   bool    // the store remembers another request with the same id
 	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodeReturned decodes the reply of return.lua to a call for the ask.
+// DecodeReturned decodes the reply of return.lua to a return of the permits of the request ask.
 func DecodeReturned(reply string, ask *pacing.Ask) (GivenBack, error) {
 	var b GivenBack
 	none := make([]int, len(ask.Targets))

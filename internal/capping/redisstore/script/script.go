@@ -65,7 +65,7 @@ var returnSource string
 //go:embed lease.lua
 var leaseSource string
 
-// Script is the text of a Lua script, and its SHA-1 hash, by which EVALSHA names the script.
+// Script is the text of a Lua script, with its SHA-1 hash, by which the command EVALSHA names the script.
 type Script struct{ Source, SHA string }
 
 // New returns a Script with the given text.
@@ -74,7 +74,7 @@ func New(source string) *Script {
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts holds all Lua scripts of a store.
+// Scripts holds all Lua scripts that a store calls.
 type Scripts struct {
 	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live,
 	Return, Lease, Title *Script
@@ -100,8 +100,9 @@ func (s *Scripts) All() []*Script {
 		s.Answers, s.Live, s.Return, s.Title, s.Lease}
 }
 
-// Sources returns the texts of the scripts that servers load for stores with the keyspace. A spread store may have
-// another depth than its instances expect, so servers load the texts for both sizes of fields.
+// Sources returns the texts of the Lua scripts that servers load for stores with the keyspace. The depth of a spread
+// store (whose ids are not dense) may differ from what its instances expect. Servers therefore load the texts for both
+// sizes of hash fields.
 func Sources(k Keyspace) (sources []string) {
 	all := []Keyspace{k}
 	if k.IsSpread() {
@@ -118,7 +119,8 @@ func Sources(k Keyspace) (sources []string) {
 	return sources
 }
 
-// Run runs the script outside a pipeline. If the server does not have the script, Run loads the text and tries again.
+// Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads the text and tries
+// again.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.SHA, keys, args...)
 	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {

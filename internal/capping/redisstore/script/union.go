@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The file union.go has the arguments and the reply of union.lua.
+// The file union.go has the arguments and the reply of union.lua, which merges users' logs.
 
 const (
 	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1
@@ -16,7 +16,7 @@ const (
 	mergedSize      = 2 // in the reply, after the letter of the result
 )
 
-// unionFormat is the layout of union.lua's header for struct.unpack in Lua.
+// unionFormat is the layout of the header of union.lua's arguments, for struct.unpack in Lua.
 var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) +
 	fmt.Sprintf("I%dB", skewSize)
 
@@ -29,9 +29,9 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union sets the call of union.lua for the users of the items. users and logs hold all users and logs of the batch. The
-// script counts the sends of the messages whose tokens are in counted. The caller completes the command with
-// StampUnion.
+// Union encodes the call of union.lua, which merges logs, for the users of the items (see Plan). The arguments users
+// and logs hold all users and logs of the batch. The script counts the sends of the messages whose tokens are in
+// counted. The caller completes the command of Union with StampUnion.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,
@@ -52,13 +52,13 @@ func (a *Args) Union(
 	a.finish(keys, a.head[:unionHeaderSize], a.users, a.logs, a.rules)
 }
 
-// StampUnion writes the header of a call of union.lua.
+// StampUnion writes the header of a call of union.lua, which merges logs.
 func (a *Args) StampUnion(h Header) {
 	h.counting = a.counting
 	h.appendUnion(a.head[:0])
 }
 
-// encodeLogs starts the command like encodeUsers, and encodes each user with a log.
+// encodeLogs starts the command like encodeUsers, and encodes each user together with a log.
 func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	logs []capping.Log) (keys int) {
 	a.begin(s)
@@ -81,7 +81,7 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 	return keys
 }
 
-// Log returns the log of the item's user from the logs of its batch.
+// Log returns the log of the user for whom the item stands, from the logs of the batch.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
 // DecodeUnited decodes the reply of union.lua into merged, and returns the number of users in the reply.

@@ -168,7 +168,8 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs the new findings of an examination. It also logs when the settings no longer break a promise.
+// logFindings logs the new findings of an examination. logFindings also logs when the settings no longer break a
+// promise.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {

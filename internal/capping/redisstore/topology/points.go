@@ -27,8 +27,8 @@ func later(p, q point) point {
 	return p
 }
 
-// If a point is at least as old as settleAfter and the server has lost it, the server has lost records. A killed Redis
-// server may lose its last second of writes, or three seconds with a slow disk (appendfsync everysec).
+// settleAfter is the age of a point from which its loss proves that the server has lost records. A killed Redis server
+// may lose its last second of writes, or three seconds with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
 // points holds the known points in time that the partitions have reached, so that a restart with older data is noticed.
@@ -53,7 +53,7 @@ func (h *points) settled(partition int) point {
 	return h.partitions[partition].settled
 }
 
-// If another instance has stored a later settled point of the partition in Redis, told adopts that point.
+// told adopts a later settled point of the partition that another instance has stored in Redis.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

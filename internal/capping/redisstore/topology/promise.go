@@ -205,8 +205,9 @@ func (n *Node) restarted(run string) bool {
 }
 
 const (
-	// If a pipeline has at least evictionUsers users, it always reads evicted_keys (the server's counter of evicted
-	// keys). The command that reads evicted_keys takes about 3 µs of the server's time, and its reply has 1.3 kB.
+	// evictionUsers is the smallest number of users for which a pipeline always reads evicted_keys (the server's
+	// counter of evicted keys). The command that reads evicted_keys takes about 3 µs of the server's time, and its
+	// reply has 1.3 kB.
 	evictionUsers = 128
 	// evictionEvery is the interval at which pipelines with few users read evicted_keys (the server's counter of
 	// evicted keys).

@@ -38,7 +38,7 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 	return nil
 }
 
-// If the store's Redis user may not run ROLE, checkRole adds a warning. Without ROLE, the store relies on the counted
+// checkRole adds a warning if the store's Redis user may not run ROLE. Without ROLE, the store relies on the counted
 // number of replicas and does not learn which replicas these are.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {

@@ -175,7 +175,7 @@ func (t *Topology) diagnose(ctx context.Context) string {
 	return hint
 }
 
-// If a node reports that the cluster is down, clusterHint returns a hint for the operator; otherwise "".
+// clusterHint returns a hint for the operator if a node reports that the cluster is down, and "" otherwise.
 func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""

@@ -82,7 +82,7 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// If the node lists several masters with the same address, confusion returns an error. An address that several masters
+// confusion returns an error if the node lists several masters with the same address. An address that several masters
 // share does not identify the master that holds a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}

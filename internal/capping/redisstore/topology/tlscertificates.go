@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// If the error is about a server's rejected TLS certificate, CertificateHint returns a hint for the operator; otherwise
-// "".
+// CertificateHint returns a hint for the operator if the error is about a server's rejected TLS certificate, and "" for
+// any other error.
 func CertificateHint(err error) string {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
