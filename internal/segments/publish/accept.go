@@ -13,7 +13,8 @@ import (
 	"capper/internal/segments"
 )
 
-// acceptance approves one change of a segment or set by name.
+// acceptance is an operator's approval of one change of the named segment or set, for example that 57 % of its users
+// leave.
 type acceptance struct {
 	Name   string
 	Change string // as the operator wrote it: "-57%", "-57% +3%", "-90", "vanishes", "empties"
@@ -24,15 +25,15 @@ type acceptance struct {
 	gain  *share
 }
 
-// share is the number of users who join or leave: an absolute number, or a percentage of the users
-// before.
+// share says how many users may join or leave a set: an absolute number, or a percentage of the users before.
 type share struct {
 	value   float64
 	digits  int // decimal places of a percentage
 	percent bool
 }
 
-// ParseAcceptance parses the text "NAME: CHANGE" and returns an acceptance with the given reason.
+// ParseAcceptance parses an operator's approval in the form "NAME: CHANGE", and returns an acceptance with the given
+// reason.
 func ParseAcceptance(text, reason string) (*acceptance, error) {
 	name, change, ok := strings.Cut(text, ":")
 	if !ok {
@@ -43,7 +44,7 @@ func ParseAcceptance(text, reason string) (*acceptance, error) {
 	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
 }
 
-// NewAcceptance checks the name, the change and the reason, and returns an acceptance.
+// NewAcceptance checks the name of the set, the approved change and the reason, and returns an acceptance.
 func NewAcceptance(name, change, reason string) (*acceptance, error) {
 	a := &acceptance{Name: name, Change: change, Reason: strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd")}
 	switch {
@@ -85,7 +86,7 @@ func (a *acceptance) parseChange() error {
 	return nil
 }
 
-// parseShare parses a sign and a number, with or without a per cent sign.
+// parseShare parses a plus or minus sign and a number, with or without a per cent sign.
 func parseShare(term string) (*share, error) {
 	number, percent := strings.CutSuffix(strings.TrimLeft(term, "+-"), "%")
 	whole, fraction, point := strings.Cut(number, ".")
@@ -98,7 +99,8 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is reports whether a number of users equals the share of a whole, after rounding to the digits of the share.
+// is reports whether a number of users equals the approved share of the whole, after rounding to as many digits as the
+// share has.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -110,7 +112,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether the change c is the change that the acceptance approves.
+// matches reports whether the real change c is the change that the operator approved.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -121,11 +123,10 @@ func (a *acceptance) matches(c *Change) bool {
 	return (a.loss == nil || a.loss.is(c.Removed, c.Before)) && (a.gain == nil || a.gain.is(c.Added, c.Before))
 }
 
-// coversLoss reports whether the acceptance approves that users leave the segment or set.
+// coversLoss reports whether the operator approved that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the change without the users whom the acceptance covers. The guard must still judge the change without
-// these users.
+// rest returns the part of the change that the acceptance does not approve. The guard must still judge this part.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -140,7 +141,7 @@ func (a *acceptance) rest(c Change) Change {
 	return c
 }
 
-// AcceptError reports acceptances that do not match the changes of a build.
+// AcceptError reports approvals by the operator that do not match the changes of a build.
 type AcceptError struct {
 	Faults []string
 	// Live is the live generation, if the live segment or set already equals the result of the build.
@@ -149,8 +150,8 @@ type AcceptError struct {
 
 func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
 
-// Suggest returns the text of an acceptance that would approve a change, such as "opted-out: -57%". The text is "" if
-// no acceptance can approve the change.
+// Suggest returns the text with which an operator would approve the change, such as "opted-out: -57%". Suggest returns
+// "" if no such text can approve the change.
 func Suggest(c *Change) string {
 	switch c.State {
 	case Vanishes, empties:
@@ -161,10 +162,11 @@ func Suggest(c *Change) string {
 	return ""
 }
 
-// accepted holds the acceptances that match real changes, by the name of the segment or set.
+// accepted holds the operator's approvals that match real changes, by the name of the segment or set.
 type accepted map[string]*acceptance
 
-// accept finds the change to which each acceptance refers, and returns an error for acceptances that match no change.
+// accept finds, for each of the operator's approvals in Bounds.Accept, the real change to which it refers. accept
+// returns an error if an approval matches no change.
 func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error) {
 	found, wrong := accepted{}, &AcceptError{}
 	fault := func(text string, args ...any) { wrong.Faults = append(wrong.Faults, fmt.Sprintf(text, args...)) }
@@ -206,8 +208,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns the changes without the users whom acceptances cover. The guard must still judge the changes without
-// these users.
+// rest returns the parts of the changes that no acceptance approves. The guard must still judge these parts.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -218,7 +219,7 @@ func (found accepted) rest(changes []Change) []Change {
 	return rest
 }
 
-// record returns the acceptances in the form in which the candidate's manifest stores them.
+// record converts the operator's approvals to the form in which the manifest stores them.
 func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
@@ -235,7 +236,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 
 func (a *acceptance) text() string { return a.Name + ": " + a.Change }
 
-// differs returns a text about the difference between the real change and the accepted change.
+// differs returns an error text that tells how the real change differs from the change that the operator approved.
 func (a *acceptance) differs(c *Change) string {
 	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {
@@ -257,8 +258,8 @@ func (a *acceptance) differs(c *Change) string {
 	return text
 }
 
-// usedBy reports whether an earlier generation has recorded the acceptance. An acceptance is valid for only one
-// publish.
+// usedBy reports whether the manifest of an earlier generation already contains the approval. An operator's approval is
+// valid for only one publish.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
@@ -274,14 +275,16 @@ func sumIn(m *segments.Manifest, name string) string {
 	return ""
 }
 
-// acceptedAfter reports whether a change of the segment or set was accepted after the generation earlier was created.
+// acceptedAfter reports whether an operator approved a change of the segment or set after the generation "earlier" was
+// created.
 func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return (a.Set == name || a.Segment == name) && a.At.After(earlier.CreatedAt)
 	})
 }
 
-// fell counts the users who leave segments through an accepted change and are then in no segment.
+// fell counts the users of the segments for which the function passes returns true who are in no segment of the
+// candidate.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

@@ -12,13 +12,14 @@ import (
 	"capper/internal/segments"
 )
 
-// Amended returns the candidate of an amend (a publish that replaces some sets) over the live state base. The candidate
-// has the sets of c, and refers to all other sets and segments of the live generation. The numbers of users in c and
-// base must be those of one dictionary; see Over. If add is true, the users of c join the live users of each set. began
-// is the time when the amend started to read its inputs.
+// Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of
+// base. This candidate has the sets of c, and refers to all other sets and segments of the live generation. The bitmaps
+// of c and base must have the user numbers of one dictionary; see Over. If add is true, the users of c join the live
+// users of each set. The argument began is the time when the amend started to read its inputs.
 //
-// If the as_of of a set is earlier than the as_of of the live set, the amend would undo a later build or amend. In a
-// set that only grows, the live users then stay; for any other set, Amended returns a refusal.
+// If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
+// undo a later build or amend. In a set that only grows, the live users then stay; for any other set, Amended returns a
+// refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -56,15 +57,15 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 	return amended, refusals
 }
 
-// IsSegment reports whether the live generation has a segment with the name.
+// IsSegment reports whether the live generation has a segment with the given name.
 func (s *LiveState) IsSegment(name string) bool {
 	return s.manifest != nil && slices.ContainsFunc(s.manifest.Segments, func(one segments.Segment) bool {
 		return one.Name == name
 	})
 }
 
-// amended returns the set as part of an amend. If the as_of is unknown, amended uses the start time of the amend, which
-// protects the users from builds of earlier files.
+// amended returns a copy of the set for an amend (a publish that replaces only some sets). If the as_of of the set is
+// unknown, amended uses the start time of the amend, so that a build of earlier files does not remove the users.
 func (s *Set) amended(began time.Time) Set {
 	next := *s
 	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
@@ -73,7 +74,7 @@ func (s *Set) amended(began time.Time) Set {
 	return next
 }
 
-// AsOfText formats the as_of of a set, to the millisecond.
+// AsOfText formats the as_of time of a set, with milliseconds.
 func AsOfText(at time.Time) string {
 	if at.IsZero() {
 		return "an unknown time"
@@ -81,8 +82,8 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns a filter for the sets of the live generation that an amend must read, which are the sets of c. If
-// one of these sets is a set of a time zone, the filter selects all time zones, because a user has only one time zone.
+// amendPart returns a filter for the live sets that an amend must read: those that the amend replaces. If one of them
+// is a time zone set, the filter selects all time zone sets, because a user has only one time zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -91,8 +92,8 @@ func (c *Candidate) amendPart() func(set string) bool {
 	return func(set string) bool { return c.set(set) != nil || zones && isZone(set) }
 }
 
-// Kept is a set of a build that keeps the users of an amend, because the input file of the build is older than the
-// amend.
+// Kept is a set of a build that keeps the users from an amend (a publish of some sets), because the build's input file
+// is older than the amend.
 type Kept struct {
 	Set         string    `json:"set"`
 	AsOf        time.Time `json:"as_of,omitzero"` // of the file of the build
@@ -102,10 +103,11 @@ type Kept struct {
 	Joined bool `json:"joined,omitempty"`
 }
 
-// KeepAmended returns the candidate of a build over the live state base. If a set of base has a later amend than the
-// input file of the build, the live set stays unchanged. If a set with a later amend only grows, it gets the users of
-// the build and of the live set. The result by is base with the numbers of the candidate. The numbers of the candidate
-// differ from the numbers of c if a set keeps users whose ids c does not contain.
+// KeepAmended returns the candidate of a build, adjusted so that it does not undo amends (publishes of some sets) in
+// the live state base. If a live set was amended later than the input file of the build, the live set stays unchanged.
+// If such a set only grows, it gets the users of the build and of the live set. The result by is base with the user
+// numbers of the returned candidate. These numbers differ from the numbers of c if a set keeps users whose ids c does
+// not contain.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -134,11 +136,12 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether there is a live generation that an amend can extend.
+// Exists reports whether the location has a live generation, some sets of which an amend can replace.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
-// AmendedSince reports whether only amends were published between the earlier state before and the state s. A build
-// that lost a publishing race against amends may repeat its last steps over the newer state.
+// AmendedSince reports whether all publishes between the earlier state "before" and the state s were amends (publishes
+// of some sets). A build that lost a publishing race only against amends may repeat its last steps over the newer
+// state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
 		return false, nil
@@ -152,8 +155,8 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether only amends were published between one generation and a later generation with the same
-// numbers.
+// amendsAlone reports whether all publishes between two generations with the same user numbers were amends (publishes
+// of some sets).
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -8,14 +8,16 @@ import (
 	"capper/internal/segments"
 )
 
-// asOfStep is the minimum increase of the as_of of a set with unchanged users for which a build publishes, unless the
-// operator stated the time. A build of files that were written again with equal content therefore publishes nothing.
+// asOfStep is the smallest increase of a set's as_of time for which a build publishes a set with unchanged users. A
+// build whose input files were only written again with equal content therefore publishes nothing. If the operator
+// stated the as_of, the build publishes any increase.
 const asOfStep = time.Hour
 
 // asOfLayouts lists the accepted formats of an as_of: RFC 3339, also without seconds.
 var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
 
-// ParseAsOf parses a time that an operator states as the as_of of a set. The time must not be later than now.
+// ParseAsOf parses the as_of that an operator states for a set: the time up to which its file contains all changes. The
+// time must not be later than now.
 func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	for _, layout := range asOfLayouts {
 		at, err := time.Parse(layout, text)
@@ -33,9 +35,9 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns s with the added users of another version of the set. The union has the earlier as_of of the two
-// versions, because only the earlier as_of is true for both versions. If one version has all users, the union has the
-// as_of of that version.
+// joined returns the union of two versions of a set. The union has the earlier as_of of the two versions, because only
+// the earlier as_of is true for both. If one version already has all users of the other, the union has the as_of of
+// that version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -63,9 +65,9 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf gives each set with unchanged users the later of two times: its own as_of, and the as_of of the live
-// set, because equal users contain equal changes. A forced publish uses an as_of that the operator stated instead,
-// because a forced publish may correct a live as_of that is too late.
+// keepLaterAsOf gives each set whose users equal those of the live set the later as_of of the two sets, because equal
+// users reflect equal changes. In a forced publish, an as_of that the operator stated takes precedence, so that an
+// operator can correct a live as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -86,10 +88,10 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	}
 }
 
-// otherAsOf reports whether the changed as_of of a set with unchanged users must be published. A later as_of lets
-// services delete old changes by API calls. An as_of must also be published if it belongs to a later amend, or if a
-// forced publish makes the as_of earlier. The argument live has the sets of the candidate in the order of the
-// candidate.
+// otherAsOf reports whether a candidate with unchanged users must be published because the as_of of a set has changed.
+// With a later as_of, services can delete old changes by API calls. An as_of must also be published if it belongs to a
+// later amend, or if a forced publish makes the as_of earlier. The argument live has the live versions of the
+// candidate's sets, in the same order.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {
@@ -106,7 +108,8 @@ func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	return false
 }
 
-// capAsOf lowers every as_of to the creation time of the generation, because a set cannot contain later changes.
+// capAsOf replaces every as_of that is later than the creation time of the generation by that time, because a set
+// cannot contain later changes.
 func capAsOf(sets []segments.Set, created time.Time) {
 	for i := range sets {
 		for _, at := range []*time.Time{&sets[i].AsOf, &sets[i].AmendedAsOf} {

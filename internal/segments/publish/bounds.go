@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// usualWeek is the default limit for the changes of a week, as a multiple of the limit for one publish. Seven small
-// changes in a week pass the limit of a week, but seven changes near the limit of one publish do not.
+// usualWeek is the default limit for the change of a segment within a week, as a multiple of the limit for one publish.
+// Seven small changes in a week stay within the weekly limit, but seven changes near the limit for one publish do not.
 const usualWeek = 2.5
 
-// UsualMaxChange is the default of Bounds.MaxChange in per cent.
+// UsualMaxChange is the default for Bounds.MaxChange, in per cent.
 const UsualMaxChange = 20
 
-// Bounds holds the limits within which a generation may go live without an explicit approval.
+// Bounds holds the limits for changes of segments and sets; a generation that exceeds them may not go live without an
+// operator's approval.
 type Bounds struct {
-	// MaxChange is the percentage of a segment's users who may join or leave from one publish to the
-	// next.
+	// MaxChange is the percentage of a segment's users who may join, or who may leave, from one publish to the next.
 	MaxChange float64
-	// MaxWeekChange is the limit since a week ago, in per cent. Nil means usualWeek times the
-	// segment's MaxChange.
+	// MaxWeekChange is the limit for the change of a segment since a week ago, in per cent. Nil means usualWeek times
+	// the segment's MaxChange.
 	MaxWeekChange *float64
-	// MaxUnassigned is the percentage of the users in segments who may fall to no segment. Nil means
+	// MaxUnassigned is the percentage of the users in segments who may be in no segment after the publish. Nil means
 	// MaxChange.
 	MaxUnassigned *float64
 	// New names the segments and sets that may appear beside a live generation, or gain users after
@@ -32,21 +32,21 @@ type Bounds struct {
 	// Of holds the limits of single segments and sets, which override the general ones. The limits of
 	// tz/* apply to all sets below tz/ without their own.
 	Of map[string]SegmentBounds
-	// AllowFirst lists the flaws that a first publish may have.
+	// AllowFirst lists the flaws that do not prevent a first publish.
 	AllowFirst []Flaw
 	// Accept lists the approved changes of single segments and sets.
 	Accept []acceptance
 }
 
-// UsualMaxLoss is the default percentage of users who may leave a set that only grows. Users leave a set that only
-// grows, for example, because they withdraw an objection or are erased.
+// UsualMaxLoss is the default percentage of users who may leave a set that only grows, per publish. Users may leave
+// such a set, for example, because they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
-// SegmentBounds holds the limits of one segment or set. A nil limit means that the general limit
+// SegmentBounds holds the limits for changes of one segment or set. A nil limit means that the general limit in Bounds
 // applies.
 type SegmentBounds struct {
-	// FreeBelow is the number of users, before or after, below which changes of a set are not judged.
-	// A set that only grows is always judged.
+	// FreeBelow is a number of users: the guard does not judge a set that has fewer users before and after the change.
+	// The guard always judges a set that only grows.
 	FreeBelow     uint64
 	MaxChange     *float64
 	MaxWeekChange *float64
@@ -63,8 +63,8 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-// family returns the name that stands for all sets of a folder in the configured limits, such as tz/* for
-// tz/Asia/Singapore.
+// family returns the pattern that stands for all sets of a folder in the configured limits: for "tz/Asia/Singapore",
+// the pattern "tz/*".
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")
 	if !ok {

@@ -11,48 +11,48 @@ import (
 	"capper/internal/segments"
 )
 
-// Candidate is a generation that has been built but not yet published.
+// Candidate is a generation of segments and sets that has been built but not yet published.
 type Candidate struct {
 	Names   []string // in the order of precedence
 	Bitmaps []*bitmap.Bitmap
 	Sets    []Set // in their order in the manifest
-	// Accepted lists the approved changes of single segments and sets; Publish records them in the
+	// Accepted lists the changes of single segments and sets that the operator approved; Publish records them in the
 	// manifest.
 	Accepted []segments.Accepted
 	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets, by reference.
 	// Nil means that the candidate has all segments and sets itself.
 	Carried *segments.Manifest
-	// moved holds the carried bitmaps by their keys if the amend gives users other numbers. Carried describes them.
-	// Nil means that the stored bitmaps and the stored dictionary stay.
+	// moved holds the bitmaps that Carried describes, by object key, if the amend gives users other numbers. Nil means
+	// that the stored bitmaps and the stored dictionary stay.
 	moved map[string]*bitmap.Bitmap
 	// Scheme and Dictionary convert ids to the numbers in the bitmaps; see segments.Generation. Both are nil for dense
 	// ids.
 	Scheme     *ids.Scheme
 	Dictionary *segments.Dictionary
 	Back       *segments.Back // nil: no way back
-	// named converts numbers to ids if Back is nil. named is nil for a candidate that has a Back, or that cannot
-	// convert numbers to ids.
+	// named converts user numbers to ids if Back is nil. named is nil for a candidate that has a Back, or that cannot
+	// convert user numbers to ids.
 	named *segments.Generation
-	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
+	// Partial is set if the candidate is only a part of the result of a build. Publishing a partial candidate does not
 	// count as a complete build.
 	Partial bool
 }
 
-// Set is one set of a candidate. Sets may share users with segments and with each other.
+// Set is one set of users in a candidate. Sets may share users with segments and with each other.
 type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
 	Growth Growth
-	// AsOf is the time up to which the set's users contain every change by API calls; zero means that the time is
+	// AsOf is the time up to which the set's users reflect every change by API calls; zero means that the time is
 	// unknown. See segments.Set.
 	AsOf time.Time
 	// AsOfGiven means that the user stated AsOf, so that a later time alone is a reason to publish.
 	AsOfGiven bool
-	// AmendedAsOf is the AsOf of the newest amend whose users the set contains.
+	// AmendedAsOf is the AsOf of the newest amend (publish of some sets) whose users the set contains.
 	AmendedAsOf time.Time
 }
 
-// Growth says whether a set only grows.
+// Growth says whether a set only grows, that is, whether the guard refuses a build that users leave.
 type Growth struct {
 	// Said is false if the build does not say whether the set only grows; then the earlier setting remains.
 	Said      bool
@@ -62,8 +62,8 @@ type Growth struct {
 	MaxLoss float64
 }
 
-// Inherit copies the growth settings from an earlier manifest to sets without a setting in the build. A set that only
-// grows therefore keeps this setting if a later build omits it.
+// Inherit copies the setting "only grows" from an earlier manifest to those sets for which the build says nothing about
+// it. A set that only grows therefore keeps this setting if a later build omits it.
 func (c *Candidate) Inherit(before *segments.Manifest) {
 	if before == nil {
 		return
@@ -79,14 +79,14 @@ func (c *Candidate) Inherit(before *segments.Manifest) {
 	}
 }
 
-// Describe returns the manifest entries of the segments. Hashing uses all cores.
+// Describe returns the manifest entries of the segments. Describe hashes the bitmaps on all CPU cores.
 func (c *Candidate) Describe() []segments.Segment {
 	list := make([]segments.Segment, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) { list[i] = segments.Describe(c.Names[i], c.Bitmaps[i]) })
 	return list
 }
 
-// DescribeSets returns the manifest entries of the sets. Hashing uses all cores.
+// DescribeSets returns the manifest entries of the sets. DescribeSets hashes the bitmaps on all CPU cores.
 func (c *Candidate) DescribeSets() []segments.Set {
 	if len(c.Sets) == 0 {
 		return nil
@@ -100,7 +100,8 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	return list
 }
 
-// manifestEntries returns the manifest entries of all segments and sets, including carried ones.
+// manifestEntries returns the manifest entries of all segments and sets, including those that an amend takes over
+// unchanged.
 func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	own := c.DescribeSets()
 	if c.Carried == nil {
@@ -118,7 +119,7 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
-// content returns a manifest with the candidate's segments, sets and ids, but without a generation name.
+// content returns a manifest with the candidate's segments, sets and kind of ids, but without a generation name.
 func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
@@ -128,7 +129,7 @@ func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *seg
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
 
-// IDs returns the manifest entry for ids that are not dense, or nil for dense ids.
+// IDs returns the value of the manifest field IDs for the candidate, which is nil for dense ids.
 func (c *Candidate) IDs() *segments.IDs {
 	switch {
 	case c.Dictionary == nil:
@@ -139,7 +140,8 @@ func (c *Candidate) IDs() *segments.IDs {
 	return segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 }
 
-// set returns the candidate's own set with the given name, or nil. Carried sets are not found.
+// set returns the candidate's own set with the given name, or nil. The method set does not look in the manifest
+// Carried.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
 		return &c.Sets[i]
@@ -147,8 +149,8 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// users identifies the users of a segment or set, like segments.Manifest.Users. The result is "" if the candidate
-// itself lacks the segment or set.
+// users returns a hash that identifies the users of a segment or set, like segments.Manifest.Users. The result of users
+// is "" if the candidate itself lacks the segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {
@@ -157,7 +159,7 @@ func (c *Candidate) users(name string) string {
 	return c.contentOf(nil, nil).Users(&segments.Segment{SHA256: sum})
 }
 
-// SHA256 returns the hash of the bitmap of a segment or set, or "" if the candidate itself lacks the segment or set.
+// SHA256 returns the SHA-256 of a segment's or set's bitmap, or "" if the candidate itself lacks the segment or set.
 func (c *Candidate) SHA256(name string) string {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return c.Bitmaps[i].SHA256()
@@ -181,8 +183,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation returns the candidate as a generation with the given manifest. Carried bitmaps, and a carried dictionary,
-// are nil in the result.
+// generation converts the candidate to a generation with the given manifest. Bitmaps and a dictionary that an amend
+// takes over by reference are nil in the result.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -231,7 +233,7 @@ func (c *Candidate) SizeBytes() int64 {
 	return sum
 }
 
-// Overlap describes two segments that share users.
+// Overlap describes two segments that have users in common, although a user may be in only one segment.
 type Overlap struct {
 	A       string   `json:"a"`
 	B       string   `json:"b"`
@@ -241,14 +243,14 @@ type Overlap struct {
 	SampleTexts []string `json:"sample_texts,omitempty"`
 }
 
-// SampleText returns the ids of the sampled shared users, separated by commas.
+// SampleText returns the ids of some users that both segments have, separated by commas.
 func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) }
 
-// overlapSamples is the maximum number of ids in an Overlap.
+// overlapSamples is the maximum number of user ids in an Overlap.
 const overlapSamples = 5
 
-// Overlaps returns every pair of segments that share users, with exact counts, in the order of precedence. Overlaps
-// uses all cores.
+// Overlaps returns every pair of segments that have users in common, with exact counts, in the order of precedence.
+// Overlaps uses all CPU cores.
 func (c *Candidate) Overlaps() []Overlap {
 	if bitmap.Disjoint(c.Bitmaps) {
 		return nil
@@ -294,8 +296,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts the users who are in several sets of time zones, where only the first set applies to a user. A
-// user in three sets of time zones counts twice.
+// FurtherZones counts the users who are in several time zone sets, of which only the first applies to a user. A user in
+// three time zone sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {
@@ -308,7 +310,8 @@ func (c *Candidate) FurtherZones() (users uint64) {
 	return users - all
 }
 
-// LostZones returns the reason why a service that needs the users' time zones would reject the candidate, or nil.
+// LostZones returns an error if so many users would lose their time zone that a service that needs time zones would
+// reject the candidate.
 func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
 	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}
 	for _, s := range c.Sets {

@@ -11,11 +11,12 @@ import (
 	"capper/internal/segments"
 )
 
-// Carried is a set of the live generation that a rollback keeps, or merges with the set's earlier users.
+// Carried is a set whose live users a rollback keeps, or merges with the users that the set had in the earlier
+// generation.
 type Carried struct {
 	Set   string `json:"set"`
 	Users uint64 `json:"users"`
-	// Joined means that earlier users who had left the live set are in the set again.
+	// Joined means that users of the earlier generation who had left the live set are in the set again.
 	Joined bool `json:"joined,omitempty"`
 }
 
@@ -25,8 +26,7 @@ type Carried struct {
 type RollbackPlan struct {
 	Earlier *segments.Generation
 	Carried []Carried
-	// Accepted lists the sets that users leave because the caller asked by name for their earlier
-	// content.
+	// Accepted lists the sets that lose users because the caller asked by name for their earlier content.
 	Accepted []segments.Accepted
 
 	sets []Set // in the order of the manifest
@@ -40,9 +40,10 @@ func (p *RollbackPlan) Candidate() *Candidate {
 	return c
 }
 
-// PlanRollback plans the rollback from the live state base to an earlier generation. The numbers of users in base and
-// earlier must be those of one dictionary; see SameNumbers. The argument back names sets, or folders of sets (tz/*),
-// that also return to their earlier content. The argument keep names sets that remain unchanged.
+// PlanRollback plans the rollback from the live state base to an earlier generation. The bitmaps of base and of the
+// earlier generation must have the user numbers of one dictionary; see SameNumbers. The argument back names sets, or
+// folders of sets (tz/*), that also return to their earlier content. The argument keep names sets that keep their live
+// content.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -82,7 +83,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// named reports whether a list of names contains a set, or the folder of the set.
+// named reports whether a list of names contains the name of the set or of the folder to which the set belongs.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		folder, all := strings.CutSuffix(name, "*")
@@ -90,8 +91,8 @@ func named(set string, list []string) bool {
 	})
 }
 
-// acceptedSince reports whether a build removed users from a set through an accepted change after the generation
-// earlier. Users who left through a rollback do not count, because a second rollback may restore them.
+// acceptedSince reports whether, after the generation "earlier", a build removed users from a set with an operator's
+// approval. Users who left by a rollback do not count, because a second rollback may restore them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
@@ -102,14 +103,14 @@ func (p *RollbackPlan) index(set string) int {
 	return slices.IndexFunc(p.sets, func(s Set) bool { return s.Name == set })
 }
 
-// lacksZone reports whether the earlier generation lacks a live set of a time zone, which services need.
+// lacksZone reports whether the earlier generation lacks a live time zone set, which services need.
 func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
 	return slices.ContainsFunc(live, func(s Set) bool {
 		return isZone(s.Name) && !named(s.Name, back) && p.index(s.Name) < 0
 	})
 }
 
-// put replaces the earlier content of a set by the content of s.
+// put makes s the planned content of a set, in place of its content in the earlier generation.
 func (p *RollbackPlan) put(s Set, joined bool) {
 	if i := p.index(s.Name); i < 0 {
 		p.sets = append(p.sets, s)
@@ -124,8 +125,8 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
 }
 
-// carry keeps the live users of a set that only grows. Earlier users who have left the set without an acceptance
-// return, because operators use a rollback to repair a truncated list.
+// carry keeps the live users of a set that only grows in the rollback plan. Users of the earlier generation who left
+// the set without an operator's approval return, because operators use a rollback to repair a truncated list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	i := p.index(is.Name)
 	if i < 0 || leftOnPurpose {
@@ -147,7 +148,7 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	}
 }
 
-// giveBack restores the earlier content of a set, and records an acceptance for the users who leave the set.
+// giveBack plans the earlier content for a set, and records that the operator approved that users leave the set.
 func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
 	to := ""
@@ -165,10 +166,10 @@ func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 		Before: c.Before, Removed: c.Removed, Change: words, Reason: RollbackReason + p.Earlier.Manifest.Generation})
 }
 
-// shownCarried is the maximum number of kept sets that the reason of a generation names.
+// shownCarried is the maximum number of kept sets that the field Reason of a rollback's manifest names.
 const shownCarried = 8
 
-// reason returns the text about the rollback for the manifest.
+// reason returns the text about the rollback for the field Reason of the manifest.
 func (p *RollbackPlan) reason() string {
 	text := RollbackReason + p.Earlier.Manifest.Generation
 	var carried, back []string
@@ -193,8 +194,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns base without the acceptances of the sets that the plan changes. After the rollback, the users who left
-// through these acceptances are in the sets again.
+// undo returns base without the recorded approvals for the sets that the rollback changes. After the rollback, users
+// who left with these approvals are in the sets again.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -207,8 +208,8 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// forgets reports whether the earlier manifest lacks an acceptance for users who remain outside a set. A service needs
-// this acceptance if its generation in use is older than the acceptance.
+// forgets reports whether the earlier manifest lacks an approval for users who left a set and remain outside it. A
+// service whose generation in use is older than the approval needs it, to accept that these users left.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -217,9 +218,9 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 	})
 }
 
-// RollbackWith makes the planned content live if base is still live; see Rollback. RollbackWith publishes a new
-// generation if the planned content differs from the earlier generation. For the new generation, RollbackWith uploads
-// only merged sets.
+// RollbackWith makes the planned content of a rollback live if base is still live; see Rollback. If the planned content
+// differs from the earlier generation, RollbackWith publishes a new generation. For the new generation, RollbackWith
+// uploads only the bitmaps of merged sets.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier.Original(), base)
@@ -240,17 +241,18 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// Grown is a set that users joined. Users who are in the live set but not in the candidate's set remain in the set.
+// Grown is a set that may only grow and that users join in a publish. Users who are in the live set but not in the
+// candidate's set remain in the published set.
 type Grown struct {
 	Change
 	// Stay is the number of users who are not in the candidate's set but stay in the published set.
 	Stay uint64 `json:"stay,omitempty"`
 }
 
-// SetsThatGrew returns the sets of a rejected candidate that may still go live: each set that only grows and that users
-// joined, with all of its live users. The returned candidate has all other sets, and the segments, of the live
-// generation. The function refused reports sets that were rejected for another reason. If no set may go live, the
-// returned list is empty.
+// SetsThatGrew returns the sets of a refused candidate that may still go live. These are the sets that only grow and
+// that users joined, with all of their live users. The returned candidate has all other sets, and the segments, of the
+// live generation. The argument refused is a function that reports sets that were refused for another reason. If no set
+// may go live, the returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -282,8 +284,8 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
-// hasSegmentsOf reports whether the candidate's segments have the users of the live generation's segments. The numbers
-// of users in both must be those of one dictionary.
+// hasSegmentsOf reports whether the candidate's segments have the same users as the live generation's segments. The
+// bitmaps of both must have the user numbers of one dictionary.
 func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 	if c.Dictionary == nil {
 		return sameSegments(c.Describe(), live.Manifest.Segments)
@@ -294,8 +296,8 @@ func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 			func(a, b *bitmap.Bitmap) bool { return bytes.Equal(a.Bytes(), b.Bytes()) })
 }
 
-// onlyGrew reports whether a candidate differs from the live generation only by users who joined sets that only grow. A
-// hold does not prevent publishing a candidate that only grew.
+// onlyGrew reports whether a candidate differs from the live generation only by users who joined sets that only grow.
+// Such a candidate may be published even while publishing is on hold.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||

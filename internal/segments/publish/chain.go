@@ -7,14 +7,15 @@ import (
 	"capper/internal/segments"
 )
 
-// withinBounds is the change text of a link between two acceptances, for a change that the guard allowed without an
-// acceptance.
+// withinBounds is the text for a change that the guard allowed without an operator's approval. The manifest lists such
+// a change if it lies between two approved changes of a set.
 const withinBounds = "within bounds"
 
-// chained returns the acceptances for a manifest m that follows live. The result has the acceptances of live that m
-// does not undo, links to the new acceptances, and the new acceptances. If a set lost users through a forced publish,
-// chained drops its earlier acceptances, because a reader must not follow earlier acceptances past an unaccepted loss.
-// Only sets that only grow get links, because other sets may have lost users between two acceptances without approval.
+// chained returns the list of approved changes for a manifest m that follows the manifest live. The result has those
+// approved changes of live that m does not undo, links between these and the new ones, and the new ones. If a set lost
+// users by a forced publish, chained drops its earlier approved changes, because a reader must not follow them past a
+// loss that nobody approved. Only sets that only grow get links, because other sets may have lost users between two
+// approved changes without approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -35,13 +36,13 @@ func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	return append(carried[max(0, min(len(carried), len(carried)+len(list)-segments.MaxAccepted)):], list...)
 }
 
-// mayNotLose reports whether a manifest marks a set as a set that only grows.
+// mayNotLose reports whether the manifest says that the set only grows, that is, that users must not leave it.
 func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
 
-// lostUsers returns the sets with acceptances that lose more users from base to c than a service tolerates without a
-// further acceptance.
+// lostUsers returns those sets with approved changes that lose more users in this publish than a service tolerates
+// without a further approval.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
 	for _, s := range base.manifest.Sets {
@@ -62,7 +63,7 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	return lost
 }
 
-// accepts reports whether an acceptance covers exactly the given number of users who leave a set.
+// accepts reports whether the operator approved that exactly the given number of users leave the set.
 func (c *Candidate) accepts(set string, left uint64) bool {
 	return slices.ContainsFunc(c.Accepted, func(a segments.Accepted) bool { return a.Set == set && a.Removed == left })
 }
@@ -78,8 +79,8 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// undone reports whether m again contains users who left through the acceptance a, or through an earlier acceptance of
-// the same set. An undone acceptance must not allow users to leave again.
+// undone reports whether the manifest m again contains users who left a set by the approved change a, or by an earlier
+// one of the same set. An approved change that was undone must not let users leave again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments"
 )
 
-// judgeSizes returns a refusal for each segment and set that has too few or too many users.
+// judgeSizes returns a refusal for each segment and set with fewer or more users than its limits allow.
 func (b *Bounds) judgeSizes(c *Candidate) (refusals []string) {
 	for i, name := range c.Names {
 		refusals = append(refusals, b.judgeSize("segment", name, c.Bitmaps[i].Cardinality())...)
@@ -31,9 +31,9 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange judges the change of one segment or set. judgeChange refuses a segment or set that vanishes, empties,
-// appears or fills without approval, or that too many users join or leave. all has the changes of all segments, or of
-// all sets.
+// judgeChange returns the reasons why the change of one segment or set must not go live without approval. Reasons are
+// that the segment or set vanishes, empties, appears or fills, or that too many users join or leave. The argument all
+// has the changes of all segments, or of all sets.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
@@ -53,8 +53,9 @@ func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// judgeDrift judges the change of one segment or set since the generation of a week ago. If the segment or set appeared
-// or emptied within the week, an earlier publish already judged the appearance or the emptying.
+// judgeDrift returns the reasons why the change of one segment or set since the generation of a week ago must not go
+// live without approval. judgeDrift ignores that a segment or set appeared or emptied within the week, because an
+// earlier publish has already judged that.
 func (b *Bounds) judgeDrift(generation string, c *Change) []string {
 	allowed := b.maxWeekChange(c.Name())
 	if c.State != changed || c.Percent <= allowed {
@@ -76,7 +77,8 @@ func (b *Bounds) judgeFall(n NoSegment, since string) []string {
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
-// similar returns a hint with the live segment or set whose name differs only in upper and lower case.
+// similar returns a hint for an error text: the name of a live segment or set that differs only in upper and lower
+// case.
 func similar(is *Change, all []Change) string {
 	for _, c := range all {
 		if c.Name() != is.Name() && c.State != appears && strings.EqualFold(c.Name(), is.Name()) {

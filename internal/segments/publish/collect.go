@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Garbage describes the objects at a location that gc may remove.
+// Garbage describes the objects at a location that the command gc may remove.
 type Garbage struct {
 	Live        string           `json:"live"`
 	Kept        []string         `json:"kept"`    // generations that stay, newest first
@@ -21,23 +21,24 @@ type Garbage struct {
 	SizeBytes   int64            `json:"size_bytes"`
 }
 
-// Collector finds and removes garbage: all generations except the Keep newest, and bitmaps that no remaining generation
-// uses. The live generation always remains, and so does every object that was stored less than Grace ago.
+// Collector finds and removes objects that are no longer needed: all generations except the Keep newest, and bitmaps
+// that no remaining generation uses. The Collector never removes the live generation, or an object that was stored less
+// than Grace ago.
 type Collector struct {
 	Location objects.Location
 	Keep     int // at least 1
 	Grace    time.Duration
 	Clock    func() time.Time // nil is time.Now
-	// Lease is how long publishers wait for a Collector that was killed while removing objects. Remove
-	// needs a value above 0.
+	// Lease is how long publishers wait for a Collector that was killed while it removed objects. Remove needs a value
+	// above 0.
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which a Collector removes an incomplete file. A file that is being written belongs
-// to no generation, so only its age protects it.
+// minTempAge is the minimum age at which a Collector removes an incomplete file. A file that a publisher is still
+// writing belongs to no generation, so only its age protects it.
 const minTempAge = 24 * time.Hour
 
-// Find returns the garbage without removing anything.
+// Find returns the objects that Remove would remove, and removes nothing.
 func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	now := time.Now
 	if c.Clock != nil {
@@ -76,8 +77,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// collect adds the objects to remove: the manifests of the removed generations first, then old and unused objects.
-// collect ignores objects whose names package publish does not create.
+// collect adds the objects that the Collector may remove to g: first the manifests of old generations, then old and
+// unused objects. collect ignores objects whose names package publish does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, segments.DictionariesPrefix,
@@ -108,9 +109,9 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 	return nil
 }
 
-// Remove finds and removes garbage under a lease that publishers respect. Remove stops with objects.ErrLostRace if
-// current.json changes, and returns errCollecting if another Collector is running. The result lists the removed
-// objects, even if there is an error.
+// Remove finds and removes unneeded objects, while it holds a lease (gc.json) for which publishers wait. Remove stops
+// with objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector is running. The
+// result lists the removed objects, even if Remove returns an error.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
@@ -118,7 +119,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if _, _, err := segments.ReadPointer(ctx, c.Location, ""); errors.Is(err, segments.ErrNothingLive) {
 		found, err := c.Find(ctx)
 		if err == nil {
-			found.Objects, found.SizeBytes = nil, 0 // without current.json, no fence is possible
+			found.Objects, found.SizeBytes = nil, 0 // without current.json, publishers cannot be stopped
 		}
 		return found, err
 	}
@@ -133,8 +134,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	return removed, err
 }
 
-// removeUnder fences current.json, reads the live generation, and removes garbage. A publisher that starts after the
-// fence waits for the lease.
+// removeUnder rewrites current.json with other bytes (the fence), so that running publishers start again and then wait
+// for the lease. removeUnder then reads the live generation, and removes unneeded objects.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

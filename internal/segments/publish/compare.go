@@ -37,13 +37,13 @@ type Change struct {
 	Percent float64 `json:"percent"`
 }
 
-// LeftText returns the ids in Left, separated by commas.
+// LeftText returns the ids of some users who left the set, separated by commas.
 func (c *Change) LeftText() string { return textOf(c.Left, c.LeftTexts) }
 
 // Name returns the name of the segment or set.
 func (c *Change) Name() string { return cmp.Or(c.Segment, c.Set) }
 
-// What returns the kind and the name: segment "new".
+// What returns the kind and the name, for example: segment "new".
 func (c *Change) What() string {
 	if c.Set != "" {
 		return fmt.Sprintf("set %q", c.Set)
@@ -51,7 +51,8 @@ func (c *Change) What() string {
 	return fmt.Sprintf("segment %q", c.Segment)
 }
 
-// Words returns the change in the form of an acceptance, such as "-57% +3%", or "" if no user joins or leaves.
+// Words returns the change in the form in which an operator approves it, such as "-57% +3%", or "" if no user joins or
+// leaves.
 func (c *Change) Words() string {
 	var terms []string
 	for _, t := range []struct {
@@ -65,8 +66,8 @@ func (c *Change) Words() string {
 	return strings.Join(terms, " ")
 }
 
-// percentText formats a percentage with enough digits to distinguish the percentage from 0. If more than two decimal
-// places were necessary, percentText returns the number of users instead.
+// percentText formats the number of users as a percentage of the whole, with enough digits to distinguish it from 0. If
+// more than two decimal places were necessary, percentText returns the number of users instead.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {
@@ -77,7 +78,7 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// moved counts the users who come from another segment.
+// moved counts the users who join a segment and come from one other segment.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
@@ -93,8 +94,8 @@ const (
 	fills    = "fills"    // the old segment had no user
 )
 
-// Compare returns the change of every segment in before or in c: first the segments of c in their order, then the
-// vanished segments. Compare uses all cores.
+// Compare returns the change of every segment from the generation "before" to the candidate. The segments of the
+// candidate come first, in their order, and vanished segments come last. Compare uses all CPU cores.
 func (c *Candidate) Compare(before *segments.Generation) []Change {
 	old := map[string]int{}
 	for i, s := range before.Manifest.Segments {
@@ -127,7 +128,8 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	return changes
 }
 
-// compareWith completes the change of a segment that also existed before.
+// compareWith completes the change of a segment that existed before; the argument both is the number of users that
+// stayed.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
 	c.Percent = percent(c.Added+c.Removed, before)
@@ -151,9 +153,9 @@ func percent(part, whole uint64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Drift returns the changes of the segments that both generations have, in the order of c. Drift compares with an
-// earlier generation that is not live; earlier publishes have already judged segments that appeared or vanished since
-// then. Drift uses all cores.
+// Drift returns the changes of the segments that both the candidate and an earlier generation have, in the order of the
+// candidate. The earlier generation is not live, so earlier publishes have already judged segments that appeared or
+// vanished since then. Drift uses all CPU cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
@@ -169,11 +171,11 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
 }
 
-// leftSamples is the maximum number of ids in Change.Left.
+// leftSamples is the maximum number of user ids in Change.Left.
 const leftSamples = 5
 
-// CompareSets returns the change of every set in before or in c: first the sets of c in their order, then the vanished
-// sets. CompareSets uses all cores.
+// CompareSets returns the change of every set from the generation "before" to the candidate. The sets of the candidate
+// come first, in their order, and vanished sets come last. CompareSets uses all CPU cores.
 func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	was := map[string]*bitmap.Bitmap{}
 	for i, s := range before.Manifest.Sets {
@@ -199,7 +201,7 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	return changes
 }
 
-// DriftSets returns the changes of the sets that both generations have; see Drift.
+// DriftSets returns the changes of the sets that both the candidate and an earlier generation have; see Drift.
 func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool {
 		return c.State == appears ||
@@ -207,7 +209,7 @@ func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	})
 }
 
-// compare compares the set with its earlier bitmap; nil means that the set is new.
+// compare returns the change of the set since its earlier bitmap; a nil bitmap means that the set is new.
 func (s *Set) compare(was *bitmap.Bitmap) Change {
 	change := Change{Set: s.Name, State: appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
 	switch {
@@ -223,19 +225,20 @@ func (s *Set) compare(was *bitmap.Bitmap) Change {
 	return change
 }
 
-// NoSegment counts the users who leave all segments and therefore get the default limits, and the users who join a
-// segment after being in none.
+// NoSegment counts users without a segment, to whom the default limits apply. It counts the users who leave all
+// segments, and those who join a segment after being in none.
 type NoSegment struct {
 	Before uint64 `json:"before"` // users in any segment before
 	After  uint64 `json:"after"`  // users in any segment now
 	Fall   uint64 `json:"fall"`   // in a segment before, in none now
 	Rise   uint64 `json:"rise"`   // in none before, in a segment now
-	// Percent is the number of users who fall per 100 users before, or 0 if there were none before.
+	// Percent is the number of users who leave all segments, per 100 users in segments before, or 0 if there were none
+	// before.
 	Percent float64 `json:"percent"`
 }
 
-// NoSegment compares the users in any segment of c with the users in any segment of before. NoSegment reads each bitmap
-// once and uses all cores.
+// NoSegment compares the users in any segment of the candidate with the users in any segment of the generation
+// "before". NoSegment reads each bitmap once and uses all CPU cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
 	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}

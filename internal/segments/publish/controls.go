@@ -12,19 +12,20 @@ import (
 	"capper/internal/segments"
 )
 
-// maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry; withdraw drops the
-// oldest entries. The list has space for 15 withdrawals of generations with MaxSegments segments. If a generation has
-// MaxSets sets that all differ, the list keeps only the last of these sets.
+// maxWithdrawn is the maximum length of the list of rolled-back content in controls.json, at about 200 bytes per entry;
+// withdraw drops the oldest entries. The list has space for 15 rollbacks of generations with MaxSegments segments. If a
+// generation has MaxSets sets that all differ, the list keeps only the last of these sets.
 const maxWithdrawn = 4000
 
-// Hold stops all publishing until an operator releases it; rollbacks remain possible.
+// Hold stops all publishing at a location until an operator releases the hold; rollbacks remain possible.
 type Hold struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
 // withdrawal records content that a rollback replaced: a whole generation, or one segment or set that differed from its
-// replacement. Withdrawn content must not go live again without approval, under any name.
+// replacement. Content that a rollback replaced must not go live again without approval, whatever the name of the new
+// generation is.
 type withdrawal struct {
 	Generation string `json:"generation"`
 	// Content is a hash, from segments.Content or part.content. Hashes of generations and of parts share one field: an
@@ -33,14 +34,14 @@ type withdrawal struct {
 	At      time.Time `json:"at"`
 }
 
-// controls is the content of controls.json: the hold and the withdrawn content.
+// controls is the content of the object controls.json: a hold on publishing, and the list of rolled-back content.
 type controls struct {
 	FormatVersion int          `json:"format_version"`
 	Hold          *Hold        `json:"hold,omitempty"`
 	Withdrawn     []withdrawal `json:"withdrawn,omitempty"` // in the order of time
 }
 
-// HoldError reports that publishing is on hold.
+// HoldError reports that an operator has put publishing on hold.
 type HoldError struct{ Hold Hold }
 
 func (e *HoldError) Error() string {
@@ -63,7 +64,7 @@ func (e *WithdrawnError) Error() string {
 		e.Withdrawal.At.Format(time.RFC3339))
 }
 
-// part identifies a segment or a set together with its users.
+// part is one segment or set of a generation, with a hash of its users.
 type part struct{ kind, name, users string }
 
 const setKind = "set"
@@ -96,8 +97,8 @@ func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	return c, err
 }
 
-// readControls reads controls.json and returns objects.ErrNotModified if the document still has the tag. If the tag is
-// empty, readControls always reads the document.
+// readControls reads controls.json, or returns objects.ErrNotModified if the object still has the given tag. If the tag
+// is empty, readControls always reads the object.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -113,8 +114,8 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals returns the reasons why withdrawn segments and sets must not go live over base without approval. Content
-// that is already live may remain.
+// Refusals returns an error for each segment or set of the manifest whose content was rolled back and must not go live
+// again without approval. Content that is already live in base may remain.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -143,7 +144,7 @@ func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []
 	return refusals
 }
 
-// differing returns the segments and sets that the list other lacks or has with different users.
+// differing returns the segments and sets that the list "other" lacks or has with different users.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -152,8 +153,8 @@ func differing(list, other []part) []part {
 	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
-// withdrawal returns the newest withdrawal of a generation, or of another generation with the same content; nil if
-// there is none. m may be nil.
+// withdrawal returns the record of the newest rollback that replaced the generation, or another one with the same
+// content. The result is nil if there was no such rollback. The argument m may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -167,7 +168,7 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// lift removes the withdrawals of a generation's whole content, and of each of its segments and sets.
+// lift removes a generation's whole content, and each of its segments and sets, from the list of rolled-back content.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -184,8 +185,8 @@ func (c *controls) encode() []byte {
 	return append(raw, '\n')
 }
 
-// changeControls updates controls.json by calling the function change. After each lost race, changeControls calls
-// change again.
+// changeControls reads controls.json, calls the function change, and writes the result by compare-and-swap. If another
+// process was faster, changeControls starts again.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")
@@ -203,7 +204,7 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// mark adds the hold and the withdrawal of a generation to the generation's entry in a list.
+// mark adds the hold on publishing, and the time of a generation's rollback, to the generation's entry in a list.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// fence rewrites current.json with unchanged content but different bytes, and returns the new ETag. A process that read
-// current.json before the fence must read it again before the process can replace the object. The error is
-// ErrNothingLive if current.json does not exist.
+// fence rewrites current.json with unchanged content but different bytes, and returns the new ETag. A publisher that
+// read current.json before the fence must read it again before it can replace the object. The error is ErrNothingLive
+// if current.json does not exist.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -26,12 +26,13 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 	}
 }
 
-// lookTimeout limits the time to read back a document after an attempt to write it.
+// lookTimeout limits the time for reading back an object after an attempt to write it.
 const lookTimeout = 10 * time.Second
 
-// swap replaces a document and then reads it back; the bytes of each writer are unique. If a response was lost, the
-// retried request fails because the first request succeeded, and swap finds its own bytes when it reads the document
-// back. The read also detects a store that confirmed the write but kept the old document.
+// swap replaces an object by compare-and-swap and then reads it back; the bytes of each writer are unique. If the
+// response to the write was lost, the retried request fails because the first request succeeded. swap then finds its
+// own bytes when it reads the object back. Reading back also detects a store that confirmed the write but kept the old
+// object.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {
@@ -55,7 +56,7 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		at.Name(), key, storePasses)}
 }
 
-// afterFailure checks whether the store replaced a document despite an error.
+// afterFailure checks whether the store replaced an object although the request to do so returned an error.
 func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string,
 	_ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)

@@ -11,10 +11,10 @@ import (
 	"capper/internal/segments"
 )
 
-// week is the period over which the guard judges drift.
+// week is the period for which the guard limits the total change of a segment or set.
 const week = 7 * 24 * time.Hour
 
-// earlier is the generation with which the guard compares to judge drift.
+// earlier is the generation of about a week ago, with which the guard compares a candidate.
 type earlier struct {
 	Generation *segments.Generation // nil if there is none
 	// Skipped lists unreadable generations that would have been chosen, with the reasons.
@@ -23,10 +23,10 @@ type earlier struct {
 
 // findEarlier returns the generation that was live a week before now, if this generation still exists. The result is
 // the newest generation that is at least a week old, or the oldest generation if all are younger than a week. Only
-// generations before the live one count, except generations that were rolled back. A person has checked a forced
-// generation, so findEarlier chooses no generation before a forced generation. If a generation cannot be read,
-// findEarlier chooses the next younger generation. If base has only some sets of its generation, the result also has
-// only these sets.
+// generations before the live one count, without those that were rolled back. A person has checked each forced publish,
+// so findEarlier chooses no generation before the latest forced one. If a generation cannot be read, findEarlier
+// chooses the next younger generation. If base has only some sets of its generation, the result also has only these
+// sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
@@ -46,7 +46,7 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	var manifests []*segments.Manifest
 	var faults []error
 	for same := true; same; { // drops all generations with the withdrawn content
-		// The generations within the week, and one older.
+		// Keep the generations within the week, and one older generation.
 		if end = slices.IndexFunc(names, old) + 1; end == 0 {
 			end = len(names)
 		}
@@ -75,8 +75,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	return found, ctx.Err()
 }
 
-// namesBefore returns the names of the generations before one generation, newest first. namesBefore lists the location
-// and reads no objects.
+// namesBefore returns the names of the generations that are older than the given generation, newest first. namesBefore
+// lists the objects of the location, but reads none of them.
 func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -92,7 +92,7 @@ func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, 
 	return names, nil
 }
 
-// readManifests reads several manifests in parallel.
+// readManifests reads the manifests of several generations in parallel.
 func readManifests(ctx context.Context, src objects.Source, names []string) ([]*segments.Manifest, []error) {
 	manifests, faults := make([]*segments.Manifest, len(names)), make([]error, len(names))
 	parallel.AtMost(parallelRequests, len(names), func(i int) {

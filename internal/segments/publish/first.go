@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// Flaw is a reason to refuse a first publish, where no earlier generation can show whether the content is intended.
+// Flaw is a reason to refuse the first publish to a location, where the guard has no earlier generation for a
+// comparison.
 type Flaw string
 
-// These constants are the flaws of a first publish, as --allow-first and allow_first name them.
+// These constants are the flaws of a first publish, under the names that the option --allow-first and the key
+// allow_first use.
 const (
 	emptySegments Flaw = "empty-segments"
 	emptySets     Flaw = "empty-sets"
@@ -19,7 +21,7 @@ const (
 // Flaws lists the flaws that an operator can allow by name.
 var Flaws = []Flaw{emptySegments, emptySets, EmptyFiles, BadRows}
 
-// judgeFirst returns the refusals of a first publish, except allowed flaws.
+// judgeFirst returns the reasons to refuse a first publish, except flaws that the operator has allowed.
 func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 	refuse := func(flaw Flaw, format string, args ...any) {
 		if !slices.Contains(b.AllowFirst, flaw) {

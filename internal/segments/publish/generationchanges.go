@@ -10,8 +10,8 @@ import (
 // Changes describes the differences between two generations.
 type Changes struct {
 	From, To *segments.Manifest
-	// Exact means that the users were compared. Otherwise Added, Removed and MovedFrom are unknown and
-	// NoSegment is nil.
+	// Exact means that the users of both generations were compared. Otherwise Added, Removed and MovedFrom are unknown
+	// and NoSegment is nil.
 	Exact     bool
 	Segments  []Change
 	Sets      []Change
@@ -89,7 +89,7 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads the manifest of a generation. For a name that no generation can have, the error is
+// manifest reads the manifest of the named generation. For a name that no generation can have, the error is
 // objects.ErrNotFound.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
@@ -98,8 +98,8 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 	return segments.ReadManifest(ctx, h.source, generation)
 }
 
-// sizeOf returns the size of the bitmaps and the dictionary of a generation. The size of the BackFile does not count,
-// because a comparison does not read it.
+// sizeOf returns how many bytes a comparison of the generation must read: the size of its bitmaps and its dictionary.
+// The BackFile does not count, because a comparison does not read it.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes
@@ -112,7 +112,7 @@ func sizeOf(m *segments.Manifest) (size int64) {
 	return size
 }
 
-// entry describes a segment or set by its manifest entry.
+// entry describes a segment or set by its manifest entry, for a comparison without bitmaps.
 type entry struct {
 	Change        // only its name is set
 	count  uint64 // number of users
@@ -133,7 +133,8 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// sizes returns the changes of the sizes: first of the entries in after, in their order, then of the vanished entries.
+// sizes returns how the user counts of segments or sets changed: first of those in "after", in their order, then of
+// vanished ones.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

@@ -8,20 +8,21 @@ import (
 	"capper/internal/objects"
 )
 
-// maxListed is the maximum number of generations in a list.
+// maxListed is the maximum number of generations that History.List returns, in addition to the live one.
 const maxListed = 100
 
-// listAge is how long a History caches a list before it reads the source again.
+// listAge is how long a History caches the list of generations before it reads the source again.
 const listAge = 5 * time.Second
 
-// mostBytes is the maximum total size of the bitmaps of two generations that a History compares user by user.
+// mostBytes is the largest total size of two generations' bitmaps for which a History compares the users, and not only
+// the user counts.
 const mostBytes = 128 << 20
 
-// kept is the maximum number of cached comparisons.
+// kept is the maximum number of comparisons that a History caches.
 const kept = 16
 
-// History reads and caches the generations of a source. A History is safe for concurrent use; concurrent callers wait
-// for each other.
+// History lists and compares the generations of a source for display, and caches the results. A History is safe for
+// concurrent use; concurrent callers wait for each other.
 type History struct {
 	source    objects.Source
 	clock     func() time.Time
@@ -35,21 +36,21 @@ type History struct {
 	order    []pair // the keys of compared, oldest first
 }
 
-// listGenerations is a cached list of the source's generations.
+// listGenerations is a cached list of the generations at the source.
 type listGenerations struct {
 	at   time.Time
 	all  []Listing
 	more bool
 }
 
-// New returns the history of a source; clock returns the current time.
+// New returns a History of the generations at the source. The function clock returns the current time.
 func New(source objects.Source, clock func() time.Time) *History {
 	return &History{source: source, clock: clock, mostBytes: mostBytes, turn: make(chan struct{}, 1),
 		compared: map[pair]*Changes{}}
 }
 
-// List returns the newest maxListed generations and the live generation, newest first. more is true if the source has
-// further generations. The caller must not change the result.
+// List returns the newest maxListed generations of the source and the live generation, newest first. The result more is
+// true if the source has further generations. The caller must not change the result.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err
@@ -65,7 +66,7 @@ func (h *History) List(ctx context.Context) (all []Listing, more bool, err error
 	return h.listed.all, h.listed.more, nil
 }
 
-// take waits for permission to read the source, until ctx ends.
+// take waits, until ctx ends, until no other caller of the History reads the source.
 func (h *History) take(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:

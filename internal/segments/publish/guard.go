@@ -11,7 +11,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Proposal is a candidate for publishing, with facts about its inputs.
+// Proposal is a candidate (built but unpublished generation), together with facts about its input files, for a
+// judgement by the guard.
 type Proposal struct {
 	Candidate *Candidate
 	// Base is the live state of the location.
@@ -24,7 +25,8 @@ type Proposal struct {
 	BadRows int64
 }
 
-// Findings holds the changes of a proposal, and the reasons why the proposal must not go live.
+// Findings is the guard's result: the changes that a proposal would make, and the reasons why the proposal must not go
+// live.
 type Findings struct {
 	// ComparedWith is the newest generation, if generations exist but none is live.
 	ComparedWith string
@@ -34,21 +36,21 @@ type Findings struct {
 	NoSegment *NoSegment
 	// Sets describes the change of every set.
 	Sets []Change
-	// Drift is nil if nothing was live a week ago, or if nothing changes.
+	// Drift is nil if no generation was live a week ago, or if nothing changes.
 	Drift *Drift
 	// Refusals lists the reasons why the proposal must not go live without approval.
 	Refusals []string
-	// Acceptable lists the acceptances that would approve refused changes.
+	// Acceptable lists the texts with which an operator would approve the refused changes.
 	Acceptable []string
-	// Used lists acceptances that an earlier generation has already recorded. An acceptance is valid
-	// once.
+	// Used lists approvals by the operator that an earlier generation has already recorded. An approval is valid for
+	// only one publish.
 	Used []string
 	// RefusedSets names the sets with a refusal for a reason other than users who leave.
 	RefusedSets map[string]bool
 }
 
-// Drift describes the changes of the segments since the generation that findEarlier chose: usually the generation of a
-// week ago.
+// Drift describes the changes of the segments since an earlier generation, usually that of a week ago, which
+// findEarlier chose.
 type Drift struct {
 	Generation string    `json:"generation,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
@@ -57,7 +59,7 @@ type Drift struct {
 	Skipped    []string  `json:"skipped,omitempty"` // generations that cannot be read
 }
 
-// RefusedError reports that the guard refuses a proposal.
+// RefusedError reports that the guard refuses to let a proposal go live.
 type RefusedError struct{ Refusals []string }
 
 func (e *RefusedError) Error() string {
@@ -67,19 +69,20 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("not published, for %d reasons:\n  %s", len(e.Refusals), strings.Join(e.Refusals, "\n  "))
 }
 
-// IsBound reports whether a refusal concerns a configurable limit. All other refusals need an approval.
+// IsBound reports whether a refusal by the guard concerns a configurable limit. All other refusals need an operator's
+// approval.
 func IsBound(refusal string) bool {
 	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
 }
 
-// IsWithdrawn reports whether a refusal concerns withdrawn content.
+// IsWithdrawn reports whether the guard refused content because an earlier rollback had replaced it.
 func IsWithdrawn(refusal string) bool {
 	return strings.Contains(refusal, ", which was rolled back from at ")
 }
 
-// Judge judges a proposal for a location, and refuses changes that look like an accident. Sets without a growth setting
-// inherit the setting of the generation with which Judge compares. Judge returns an error if the location cannot be
-// read.
+// Judge decides whether a proposal may go live at a location, and refuses changes that look like an accident. If the
+// build does not say whether a set only grows, Judge uses the setting of the generation with which it compares. Judge
+// returns an error if the location cannot be read.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	controls, err := p.Base.Controls(ctx, at)
@@ -103,14 +106,14 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 
 func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
 
-// compare judges the changes since the last publish and since a week ago. For a first publish, compare judges only
-// flaws.
+// compare judges the changes that the proposal makes since the last publish and since a week ago. For a first publish,
+// compare judges only flaws.
 func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
 	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
 	if before == nil && fault == nil {
-		// Either current.json was lost, or an earlier first publish was interrupted, or this is the
-		// first publish.
+		// Either the object current.json was lost, or an earlier first publish was interrupted, or this publish is the
+		// first.
 		newest, err := Newest(ctx, at)
 		if err != nil {
 			return err
@@ -146,7 +149,7 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept returns an error if the operator gave acceptances although the changes cannot be determined.
+// nothingToAccept returns an error if the operator approved changes although the changes cannot be determined.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -154,7 +157,7 @@ func (b *Bounds) nothingToAccept(why string) error {
 	return &AcceptError{Faults: []string{fmt.Sprintf("the acceptance %q: %s", b.Accept[0].text(), why)}}
 }
 
-// judge judges the changes since the last publish.
+// judge judges the changes that the proposal makes since the last publish.
 func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted accepted) {
 	segmentsLeft := accepted.rest(f.Changes)
 	for _, c := range segmentsLeft {
@@ -169,14 +172,14 @@ func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted acce
 	}
 }
 
-// withoutFall subtracts the users who fall to no segment through an accepted change.
+// withoutFall returns n without the given number of users who left all segments by an approved change.
 func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	n.Fall -= min(n.Fall, accepted)
 	n.Percent = percent(n.Fall, n.Before)
 	return n
 }
 
-// refuseChange adds the refusals that the function judge returns for a change.
+// refuseChange adds the refusals that the function judge returns for a change to the findings.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {
@@ -205,8 +208,8 @@ func (f *Findings) refusedSet(name string) {
 	f.RefusedSets[name] = true
 }
 
-// compareWeek judges the drift of a week, because 19 % every night add up to more than 19 %. Changes that were accepted
-// during the week do not count as drift.
+// compareWeek judges the total change within a week, because 19 % every night add up to more than 19 %. Changes that an
+// operator approved during the week do not count.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

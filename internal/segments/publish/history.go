@@ -13,15 +13,15 @@ import (
 	"capper/internal/segments"
 )
 
-// Listing describes one generation of a location.
+// Listing describes one generation of a location in a list for display.
 type Listing struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`
 	StoredAt   time.Time `json:"stored_at"` // modification time of the manifest
 	// WithdrawnAt is when the generation was rolled back, unless its content went live again later.
 	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
-	// CheckedAt is when the last complete build published this generation or found its result already
-	// live. The field is set only for that build's generation, even if the generation was rolled back
+	// CheckedAt is when the last complete build published this generation, or found that it equals the result of the
+	// build. Only the generation of the last complete build has CheckedAt, even if the generation was rolled back
 	// later.
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
 	// Hold is set on the live generation while publishing is on hold.
@@ -38,8 +38,8 @@ func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	return list, err
 }
 
-// listNewest returns the newest generations, limited to the number most, and the live generation. more is true if the
-// location has further generations.
+// listNewest returns at most "most" generations, the newest first, and the live generation. The result more is true if
+// the location has further generations.
 func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -76,7 +76,8 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// stored returns the generations of a location, newest first. stored lists the location and reads no manifests.
+// stored returns the generations of a location, newest first. stored lists the objects of the location, but reads no
+// manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -94,7 +95,7 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// newest returns the first elements of a list, limited to the number most, and the live generation.
+// newest returns the first elements of a list, at most "most" of them, and the live generation.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false
@@ -107,7 +108,7 @@ func newest(list []Listing, most int) (first []Listing, more bool) {
 }
 
 // Newest returns the name of the newest generation of a location, live or not, or "" if there is none. Newest lists the
-// location and reads no objects.
+// objects of the location, but reads none of them.
 func Newest(ctx context.Context, at objects.Source) (string, error) {
 	list, err := stored(ctx, at, "")
 	if err != nil || len(list) == 0 {

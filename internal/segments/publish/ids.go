@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// NotYet returns a *segments.IDsError if the ids are not dense, for an operation that supports only dense ids.
+// NotYet returns a *segments.IDsError if the user ids are not dense; the named operation supports only dense ids.
 func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
@@ -21,17 +21,18 @@ func NotYet(is *segments.IDs, operation string) error {
 		is.Kind, operation)
 }
 
-// LocationIDs describes the ids of a location.
+// LocationIDs describes the kind and hash key of the user ids at a location.
 type LocationIDs struct {
 	// Scheme is nil for dense ids.
 	Scheme *ids.Scheme
-	// New means that the location has no ids.json yet, so that the first publish makes it.
+	// New means that the location has no ids.json yet, so that the first publish must create it.
 	New bool
 }
 
-// ReadIDs returns the ids of a location for a build. wanted is the kind that the operator states; nil takes the kind of
-// the location. A new location gets the wanted kind and a random key. The error is a *segments.IDsError if the location
-// has another kind, or if its ids.json does not belong to its newest generation. ReadIDs writes nothing.
+// ReadIDs returns the kind and hash key of a location's user ids for a build. The argument wanted is the kind that the
+// operator states; nil means the kind of the location. A new location gets the wanted kind and a random key. The error
+// is a *segments.IDsError if the location has another kind, or if its ids.json does not belong to its newest
+// generation. ReadIDs does not write to the location.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -74,7 +75,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	return nil, err
 }
 
-// otherKind returns the error for a build that wants another kind of ids than ids.json has.
+// otherKind returns the error for a build whose operator states another kind of ids than the location's ids.json.
 func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) error {
 	advice := "use a new location"
 	if newest, err := Newest(ctx, at); err == nil && newest == "" {
@@ -85,8 +86,8 @@ func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) erro
 		is, wanted, advice)
 }
 
-// newestManifest returns the manifest of the live generation, or of the newest generation if none is live; nil if there
-// is none.
+// newestManifest returns the manifest of the live generation, or of the newest generation if none is live. The result
+// is nil if the location has no generation.
 func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest, error) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	if !errors.Is(err, segments.ErrNothingLive) {
@@ -99,14 +100,15 @@ func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest,
 	return segments.ReadManifest(ctx, at, newest)
 }
 
-// sameIDs reports whether a manifest has the same numbers of users as the candidate, and a BackFile if the candidate
-// has one.
+// sameIDs reports whether the live manifest gives users the same numbers as the candidate, and has a BackFile if the
+// candidate has one.
 func (c *Candidate) sameIDs(live *segments.Manifest) bool {
 	is := c.contentOf(nil, nil)
 	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
 }
 
-// checkIDs returns a *segments.IDsError if the live generation has ids of another kind or key than the candidate.
+// checkIDs returns a *segments.IDsError if the kind or hash key of the live generation's ids differs from the
+// candidate's.
 func (c *Candidate) checkIDs(base *LiveState) error {
 	live := base.manifest
 	switch {
@@ -131,9 +133,9 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	return nil
 }
 
-// keepIDs ensures that ids.json has the kind and key of a scheme. The first publish to a location creates ids.json,
-// unless another process has created it. The error is objects.ErrLostRace if another process has created ids.json with
-// another key.
+// keepIDs ensures that the object ids.json has the kind and hash key of the given scheme. The first publish to a
+// location creates ids.json, unless another process has created it. The error is objects.ErrLostRace if another process
+// has created ids.json with another key.
 func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveState) error {
 	if scheme == nil {
 		return nil
@@ -159,8 +161,8 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	return err
 }
 
-// ForComparison returns the earlier of two generations with the numbers of the later one. The error is a
-// *segments.IDsError if their ids have different kinds or keys.
+// ForComparison returns the earlier of two generations with its bitmaps converted to the user numbers of the later one.
+// The error is a *segments.IDsError if their ids have different kinds or hash keys.
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
@@ -170,9 +172,8 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 	return earlier.RenumberedBy(later.Dictionary)
 }
 
-// SameNumbers converts an earlier generation and the live generation to the numbers of one dictionary, so that a
-// rollback can combine sets of both generations. The error is a *segments.IDsError if their ids have different kinds or
-// keys.
+// SameNumbers converts an earlier generation and the live generation to the user numbers of one dictionary, so that a
+// rollback can combine sets of both. The error is a *segments.IDsError if their ids have different kinds or hash keys.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil
@@ -187,8 +188,8 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered converts base, and the result of SetsThatGrew over base, to the numbers of one dictionary, which has the
-// users of both results. The argument c is the candidate on which SetsThatGrew was called.
+// Numbered converts base, and the result of SetsThatGrew over base, to the user numbers of one dictionary, which has
+// the users of both. The receiver c must be the candidate on which SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil
@@ -217,8 +218,8 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// texts returns the ids of the users with the given numbers, or nil for dense ids. Users who are only in the earlier
-// generation have the numbers of before, which may be nil.
+// texts returns the ids of the users with the given numbers, or nil if ids are dense. For users who are only in the
+// earlier generation, the numbers are those of "before", which may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil
@@ -237,7 +238,7 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 	return list
 }
 
-// textOf returns dense ids, or the texts of other ids, separated by commas.
+// textOf returns a list of ids, separated by commas: the dense ids, or the texts of other ids.
 func textOf(dense []uint32, texts []string) string {
 	if len(texts) > 0 {
 		return strings.Join(texts, ", ")

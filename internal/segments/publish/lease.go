@@ -12,13 +12,13 @@ import (
 	"capper/internal/segments"
 )
 
-// leaseKey is the object key of the document that records whether a Collector is removing objects.
+// leaseKey is the object key of the document that tells publishers whether a Collector is removing objects.
 const leaseKey = "gc.json"
 
 // errCollecting reports that another Collector is running.
 var errCollecting = errors.New("another gc is running")
 
-// LeaseError reports that a Collector was too slow to renew its lease and stopped removing objects.
+// LeaseError reports that a Collector stopped removing objects because it was too slow to renew its lease.
 type LeaseError struct {
 	Length time.Duration
 	err    error // the slow operation
@@ -32,7 +32,7 @@ func (e *LeaseError) Error() string {
 // leaseDocument is the content of gc.json.
 type leaseDocument struct {
 	FormatVersion int `json:"format_version"`
-	// Holder is a random name; empty means that no collector holds the lease.
+	// Holder is a random name; empty means that no Collector holds the lease.
 	Holder string `json:"holder,omitempty"`
 	// Renewals increases with each renewal, so that each version has a different tag.
 	Renewals int   `json:"renewals,omitempty"`
@@ -62,10 +62,10 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease gives one Collector at a time the right to remove objects. The holder renews the lease while it removes
-// objects. After a renewal, the holder uses the lease for at most half of the lease's duration. Other processes take
-// the lease if the holder has not renewed it for its full duration, measured by their own clocks. The second half of
-// the duration is reserved for requests in flight.
+// lease is the right to remove objects from a location, which only one Collector at a time can hold. The holder renews
+// the lease while it removes objects. After a renewal, the holder uses the lease for at most half of the lease's
+// duration. Other processes take the lease if the holder has not renewed it for its full duration, measured by their
+// own clocks. The second half of the duration is reserved for requests in flight.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
@@ -75,8 +75,8 @@ type lease struct {
 
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
-// takeLease takes the lease; if the previous holder was killed, takeLease first waits until its lease expires.
-// takeLease returns errCollecting if the holder is alive.
+// takeLease takes the lease for a Collector; if the previous holder was killed, takeLease first waits until its lease
+// expires. takeLease returns errCollecting if the previous holder is still renewing the lease.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -100,9 +100,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until no Collector holds the lease: the holder has finished, or has not renewed the lease for its
-// full duration. awaitLease passes each state of the lease to the function seen, which may return an error to end the
-// wait. The returned tag is the object tag of gc.json.
+// awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration.
+// awaitLease passes each state of the lease to the function seen, which may return an error to end the wait. The
+// returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -141,8 +141,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// use returns a context for one request under the lease. use first renews the lease if a quarter of its duration has
-// passed.
+// use returns a context for one request that the holder of the lease makes. use first renews the lease if a quarter of
+// its duration has passed.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -158,8 +158,8 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge returns a *LeaseError if the end of the lease caused the error of a request. The argument ctx is the context of
-// the request without the limit of the lease.
+// judge returns a *LeaseError if a request failed because the lease ended. The argument ctx is the context of the
+// request without the limit of the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}
@@ -171,7 +171,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// end releases the lease. If the release fails, the lease expires by itself.
+// end releases the lease on removing objects. If the release fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

@@ -8,21 +8,23 @@ import (
 	"capper/internal/segments"
 )
 
-// LiveState is the live generation at one moment. A publish compares a candidate with the LiveState, and then replaces
-// the live generation by compare-and-swap. The zero value means that nothing has been published.
+// LiveState is the live generation at the moment when a publisher read it. A publish compares a candidate with the
+// LiveState, and then replaces the live generation by compare-and-swap. The zero LiveState means that nothing has been
+// published.
 type LiveState struct {
 	Generation *segments.Generation // nil if nothing is published or Fault is set
 	Name       string
-	// Fault is the reason why the live generation cannot be read. A publish then needs force.
+	// Fault is the reason why the live generation cannot be read. A publish must then be forced.
 	Fault error
 
 	// part selects the sets that Generation has; nil means that it has all segments and sets.
 	part func(set string) bool
 
-	// numbering is the dictionary by whose numbers Generation has its users; nil means that of the generation itself.
+	// numbering is the dictionary whose user numbers the bitmaps of Generation have; nil means the generation's own
+	// dictionary.
 	numbering *segments.Dictionary
 
-	// whole is the whole live generation by its own numbers, for an amend that inserts users; nil otherwise.
+	// whole is the whole live generation with its own user numbers, for an amend that inserts users; nil otherwise.
 	whole *segments.Generation
 
 	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
@@ -31,14 +33,14 @@ type LiveState struct {
 	session  *Session // nil: controls.json is read in full each time
 }
 
-// ReadLiveState reads the whole live generation. If the generation is damaged, LiveState.Fault has the reason; the
-// error reports a location that does not respond.
+// ReadLiveState reads all segments and sets of the live generation. If the generation is damaged, LiveState.Fault has
+// the reason; the error reports a location that does not respond.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
 // readLiveAgain reads the live generation, or only the sets that the function part selects. readLiveAgain does not read
-// bitmaps that the generation known has in memory.
+// bitmaps that the generation "known" has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {
@@ -79,7 +81,8 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	return state, ctx.Err()
 }
 
-// read reads a generation. If the state has only some sets of the live generation, read reads only these sets.
+// read reads the generation of the given manifest. If the state has only some sets of the live generation, read reads
+// only these sets.
 func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
 	known *segments.Generation) (*segments.Generation, error) {
 	if s.part != nil {

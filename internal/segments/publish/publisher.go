@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Publisher publishes generations and makes them live.
+// Publisher stores generations of segments at a location and makes them live.
 type Publisher struct {
 	Location    objects.Location
 	ToolVersion string
@@ -22,8 +22,8 @@ type Publisher struct {
 	Uploaded func(key string, sizeBytes int64)
 
 	mu sync.Mutex
-	// stored holds the keys of the objects that this Publisher has stored, so that a repeated publish
-	// only checks them.
+	// stored holds the keys of the objects that this Publisher has stored, so that a repeated publish only checks that
+	// they exist.
 	stored map[string]bool
 }
 
@@ -46,12 +46,12 @@ type Published struct {
 
 // Publish stores the candidate and makes it live if base is still live. Publish writes the bitmaps first, then the
 // manifest, then current.json, so that a crash at any point leaves the live generation intact. If the content is
-// already live, Publish only updates the time of the check. A later as_of of a set counts as new content if the
+// already live, Publish only updates the time in checked.json. A later as_of of a set counts as new content if the
 // operator stated it, or if it is later by at least asOfStep. An earlier as_of counts as new content if the operator
 // stated it and gave a reason. The error is objects.ErrLostRace if another process has published since base was read.
 // The error is a HoldError if publishing is on hold, unless users only join sets that only grow. The error is a
-// WithdrawnError if the content was withdrawn and reason is empty; if reason is not empty, Publish removes the
-// withdrawal.
+// WithdrawnError if a rollback had replaced the content and the argument reason is empty. If reason is not empty,
+// Publish removes the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -94,8 +94,8 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// manifest returns the manifest of a generation that follows base. The manifest repeats the acceptances of base for
-// services that still use an older generation.
+// manifest returns the manifest of the generation that will follow base. The manifest repeats the approved changes in
+// base's manifest, for services that still use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	at := p.now().UTC().Truncate(time.Millisecond)
@@ -134,9 +134,10 @@ func sameSets(a, b []segments.Set) bool {
 	})
 }
 
-// goLive stores the missing objects and makes the generation live if base is still live. goLive first stops a running
-// Collector. A Collector or a hold that starts later changes the tag of current.json, so that goLive checks everything
-// again. The function may returns an error if controls.json forbids the content.
+// goLive stores the missing objects of the generation and makes it live if base is still live. goLive first waits until
+// a running Collector has stopped removing objects. A Collector or a hold that starts later changes the tag of
+// current.json, so that goLive checks everything again. The argument "may" is a function that returns an error if
+// controls.json forbids the content.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -156,15 +157,16 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 			return err
 		}
 	}
-	// An older gc does not know the lease and may have removed objects that were old and unused until
-	// now.
+	// An older version of the command gc does not know the lease, and may have removed objects that were old and unused
+	// until now.
 	if err := up.put(ctx); err != nil {
 		return fmt.Errorf("generation %s is live, but the final check found a fault: %w", up.g.Manifest.Generation, err)
 	}
 	return p.confirm(ctx, up.g)
 }
 
-// confirm reads back current.json after a publish, and accepts later generations that only amends have made.
+// confirm reads current.json back after a publish, to check that the generation is live. A later generation is also
+// right if all publishes since then were amends (publishes of some sets).
 func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
@@ -184,7 +186,7 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	return nil
 }
 
-// admit checks controls.json and waits for a running Collector to stop.
+// admit checks that controls.json allows the publish, and waits until a running Collector has stopped removing objects.
 func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
@@ -196,7 +198,7 @@ func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*contro
 	return p.stopCollector(ctx)
 }
 
-// stopCollector makes a running Collector stop and waits until it has stopped.
+// stopCollector makes a running Collector stop removing objects, and waits until it has stopped.
 func (p *Publisher) stopCollector(ctx context.Context) error {
 	asked := false
 	_, err := awaitLease(ctx, p.Location, func(leaseDocument) error {
@@ -212,7 +214,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// fenced returns the current tag of current.json if its content still equals base, otherwise "".
+// fenced returns the present tag of current.json if its content still names the generation of base, otherwise "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
@@ -221,12 +223,14 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	return tag
 }
 
-// RollbackReason begins the reason of a generation that a rollback created.
+// RollbackReason begins the field Reason in the manifest of a generation that a rollback created.
 const RollbackReason = segments.RollbackReason
 
-// Rollback makes an earlier generation live again if base is still live. earlier comes from ReadGeneration and is
-// therefore fully checked. Rollback withdraws the content of base, and each segment and set of base that differs in
-// earlier. A hold does not prevent a rollback. The result is Unchanged if earlier is already live and complete.
+// Rollback makes an earlier generation live again if base is still live. The argument earlier must come from
+// ReadGeneration, so that all its bytes are checked. Rollback records the content of base, and each segment and set of
+// base that differs in the earlier generation, as rolled back. Such content must not go live again without approval. A
+// rollback is possible while publishing is on hold. The field Unchanged of the result is true if the earlier generation
+// is already live and complete.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil
@@ -242,7 +246,7 @@ func (p *Publisher) rollback(ctx context.Context, earlier *segments.Generation, 
 	return done, p.goLive(ctx, p.upload(earlier, base, done), base, func(*controls) error { return nil })
 }
 
-// noteChecked writes checked.json.
+// noteChecked writes checked.json, which tells services when the last complete build ran.
 func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 	c := segments.Checked{FormatVersion: segments.FormatVersion, Generation: generation,
 		CheckedAt: p.now().UTC().Truncate(time.Second)}

@@ -13,12 +13,13 @@ import (
 	"capper/internal/segments"
 )
 
-// Over converts the candidate of an amend, and the live state base, to the numbers of one dictionary. base comes from
-// ReadForAmend. For dense ids, Over returns the candidate and base unchanged.
+// Over converts the candidate of an amend (a publish of some sets), and the live state base, to the user numbers of one
+// dictionary. The argument base must come from ReadForAmend. For dense ids, Over returns the candidate and base
+// unchanged.
 //
-// If the live dictionary has all ids of the candidate, the result takes over the dictionary and the BackFile by
-// reference. If the live dictionary lacks ids of the candidate, the result has a dictionary with the new ids, and every
-// bitmap with the numbers of that dictionary. Users who leave a set remain in the dictionary until the next build.
+// If the live dictionary has all ids of the candidate, the result refers to the stored dictionary and BackFile. If the
+// live dictionary lacks ids of the candidate, the result has a dictionary with the new ids, and every bitmap with the
+// user numbers of that dictionary. Users who leave a set remain in the dictionary until the next build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -44,8 +45,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	return &over, &by, nil
 }
 
-// insert gives the candidate and the base the numbers of a dictionary that also has the new ids of from. The element
-// numbers[i] is the number that the id with the index i in from has in the live dictionary.
+// insert converts the candidate and the base to the user numbers of a dictionary that also has the new ids of "from".
+// The element numbers[i] is the number that the id with the index i in "from" has in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
@@ -69,16 +70,16 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 	return nil
 }
 
-// ReleaseNames frees the memory of the Back of a base that ReadForAmend has read completely. A later read of the live
-// generation loads the BackFile again.
+// ReleaseNames frees the memory of the Back, which converts user numbers to ids, if ReadForAmend has read the whole
+// live generation. A later read of the live generation loads the BackFile again.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
 	}
 }
 
-// describe returns a manifest for a generation whose users got other numbers, and the bitmaps by their object keys. The
-// manifest has the old generation name. Hashing uses all cores.
+// describe returns a manifest for a generation whose bitmaps were converted to other user numbers, and the bitmaps by
+// their object keys. The manifest has the old generation name. describe hashes the bitmaps on all CPU cores.
 func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
 	m := *g.Manifest
 	m.Segments, m.Sets = slices.Clone(m.Segments), slices.Clone(m.Sets)
@@ -92,7 +93,8 @@ func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bi
 	return &m, byKey
 }
 
-// numberedAs returns the candidate with the numbers, and with all carried content, of the candidate amend.
+// numberedAs returns the candidate with the user numbers of the candidate "amend", and with all content that amend
+// takes over from the live generation.
 func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	next := *c
 	next.Scheme, next.Dictionary, next.Back, next.named = amend.Scheme, amend.Dictionary, amend.Back, amend.named
@@ -100,9 +102,9 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep these users of an
-// amend, although the ids of these users are in no file of the build. The argument base has the numbers of the build's
-// dictionary. The returned base has the numbers of the new dictionary.
+// withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep these users, whom an
+// amend added, although their ids are in no input file of the build. The argument base must have the user numbers of
+// the build's dictionary. The returned base has the user numbers of the new dictionary.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {
@@ -131,7 +133,8 @@ func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error)
 	return &next, &by, errors.Join(append(faults, err)...)
 }
 
-// numbersBeyond returns the numbers in the candidate's sets that its dictionary does not have, in ascending order.
+// numbersBeyond returns the user numbers in the candidate's sets that are too high for its dictionary, in ascending
+// order.
 func (c *Candidate) numbersBeyond() (list []uint32) {
 	if c.Dictionary == nil {
 		return nil
@@ -148,9 +151,9 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 	return slices.Compact(list)
 }
 
-// amendsBetween reports whether only amends lead from one generation to a later generation. Amends with new ids give
-// all users other numbers. After such an amend, amendsBetween compares the users of both generations. amendsBetween
-// does not read bitmaps that the generations in known have in memory.
+// amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
+// An amend with new ids gives all users other numbers. After such an amend, amendsBetween compares the users of both
+// generations. amendsBetween does not read bitmaps that the generations in the list known have in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {
@@ -176,7 +179,7 @@ func amendsBetween(ctx context.Context, at objects.Source, before, now *segments
 	return amendsAlone(same, now), nil
 }
 
-// pick returns the generation with the given manifest from a list, or nil.
+// pick returns the generation in the list whose manifest has the same name, or nil.
 func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generation {
 	for _, g := range list {
 		if g != nil && g.Manifest.Generation == m.Generation {
@@ -186,7 +189,7 @@ func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generatio
 	return nil
 }
 
-// sameSizes reports whether segments have the same names and numbers of users.
+// sameSizes reports whether two lists of segments have the same names and the same user counts.
 func sameSizes(a, b []segments.Segment) bool {
 	return slices.EqualFunc(a, b, func(a, b segments.Segment) bool {
 		return a.Name == b.Name && a.Cardinality == b.Cardinality

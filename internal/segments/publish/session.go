@@ -11,25 +11,26 @@ import (
 	"capper/internal/segments"
 )
 
-// Session represents one publish, from the check before the inputs are read until the swap. A Session caches
-// controls.json and downloads the document again only if its object tag has changed, so its content is always current.
-// The zero value has read nothing yet. A Session is safe for concurrent use.
+// Session represents one publish, from the first check for a hold until current.json is replaced. A Session caches
+// controls.json and downloads the object again only if its tag has changed, so its content is always current. The zero
+// Session has read no object yet. A Session is safe for concurrent use.
 type Session struct {
-	// Numbering is the dictionary of the candidate, for ids that are not dense. Earlier generations are then read by
-	// its numbers. The field must be set before the first read.
+	// Numbering is the dictionary of the candidate, for ids that are not dense. The Session then converts the bitmaps
+	// of earlier generations to the user numbers of this dictionary. The caller must set Numbering before the first
+	// read.
 	Numbering *segments.Dictionary
 
 	known atomic.Pointer[taggedControls]      // nil: not read yet
 	last  atomic.Pointer[segments.Generation] // the live generation as last read; nil: not read yet
 }
 
-// taggedControls is an immutable version of controls.json with its tag.
+// taggedControls is an immutable version of controls.json with its object tag.
 type taggedControls struct {
 	controls *controls
 	tag      string
 }
 
-// Controls returns the current content of controls.json at a location.
+// Controls returns the current content of controls.json: a hold on publishing, and the rolled-back content.
 func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	known := s.known.Load()
 	if known == nil {
@@ -46,9 +47,9 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 	return c, nil
 }
 
-// Hold checks for a hold before a build reads its inputs. While publishing is on hold, one of the two results is a
-// HoldError. If the live generation has a set that only grows, the HoldError is the result held, because sets that only
-// grow may still be published. In all other cases, the HoldError is the result err.
+// Hold checks, before a build reads its input files, whether publishing is on hold. While publishing is on hold, one of
+// the two results is a HoldError. If the live generation has a set that only grows, the HoldError is the result held,
+// because sets that only grow may still be published. In all other cases, the HoldError is the result err.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -62,15 +63,15 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads the live generation. A publish over the result reads controls.json through this session. ReadLive does
-// not read bitmaps again that an earlier call has read.
+// ReadLive reads the live generation. A publish with the result as its base reads controls.json through this Session.
+// ReadLive does not read bitmaps again that an earlier call has read.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	return s.readLive(ctx, at, nil)
 }
 
-// ReadForAmend reads the live generation for the amend c. ReadForAmend reads only the bitmaps of the amended sets, and
-// for ids that are not dense also the dictionary. If the dictionary lacks ids of c, ReadForAmend reads everything,
-// because every user then gets another number.
+// ReadForAmend reads the live generation for the amend (publish of some sets) with the candidate c. ReadForAmend reads
+// only the bitmaps of the sets that the amend replaces, and for ids that are not dense also the dictionary. If the
+// dictionary lacks ids of c, ReadForAmend reads all bitmaps, because the amend must then give users other numbers.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
 	part := c.amendPart()
 	state, err := s.readLive(ctx, at, part)

@@ -10,10 +10,10 @@ import (
 	"capper/internal/segments"
 )
 
-// direction holds the growth settings of a set in the earlier manifest and in the build.
+// direction says whether a set only grows, by the earlier manifest and by the build.
 type direction struct{ was, is Growth }
 
-// directionsOf returns the growth settings of all sets of a candidate and of an earlier manifest.
+// directionsOf returns, for all sets of a candidate and of an earlier manifest, whether they only grow.
 func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
 	of := map[string]*direction{}
 	for _, s := range before.Sets {
@@ -33,7 +33,8 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss returns the stricter of the old and the new loss limit; ok is false if the set does not only grow.
+// maxLoss returns the stricter of the old and the new limit for users who leave a set that only grows; ok is false for
+// other sets.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
 	case d.was.OnlyGrows && d.is.OnlyGrows:
@@ -44,7 +45,7 @@ func (d *direction) maxLoss() (percent float64, ok bool) {
 	return d.is.MaxLoss, d.is.OnlyGrows
 }
 
-// lifted returns a refusal if the build allows the set to lose more users than the earlier manifest.
+// lifted returns a refusal if the build lets the set lose more users than the earlier manifest does.
 func (d *direction) lifted() string {
 	switch {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
@@ -57,7 +58,7 @@ func (d *direction) lifted() string {
 		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 
-// setJudge judges the changes of sets from an earlier generation to a candidate.
+// setJudge decides which changes of sets, from an earlier generation to a candidate, the guard refuses.
 type setJudge struct {
 	*Bounds
 	before     *segments.Generation
@@ -85,8 +86,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns a lower bound for the users of a generation, without reading bitmaps. The bound is the number of
-// users in the segments, which share no users, or in the largest set.
+// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. The bound is the
+// number of users in all segments, which share no users, or in the largest set.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
@@ -97,8 +98,8 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// change returns the refusals for a change of a set. The refusals for segments also apply to sets. If a set only grows,
-// change also returns refusals for users who leave the set, even if the build does not repeat this setting.
+// change returns the reasons to refuse a change of a set. The rules for segments also apply to sets. If a set only
+// grows, change also refuses that users leave the set, even if the build does not repeat this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -120,8 +121,8 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 // free reports whether a set is so small that the guard does not judge its changes.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a set of a time zone that is too small for other limits. If the set vanishes or empties, or if most
-// of its users are in no set of a time zone, the local time of these users becomes unknown.
+// judgeZone judges a time zone set that is too small for other limits. judgeZone refuses that the set vanishes or
+// empties, or that most of its users lose their time zone, because their local time would become unknown.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:
@@ -138,7 +139,7 @@ func (j *setJudge) judgeZone(c *Change) []string {
 	return nil
 }
 
-// week judges the drift of a set since a week ago.
+// week returns the reasons to refuse the change of a set since a week ago.
 func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	loss, onlyGrows := j.directions[c.Set].maxLoss()
 	switch {
@@ -151,9 +152,9 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth judges how many users join a set that only grows, as a share of all users. A share of the set's users
-// would be wrong: five users who join a list of four are no reason for a refusal. If the set has its own limit for
-// joining users, the limit is a share of the set's users.
+// judgeGrowth limits how many users may join a set that only grows, as a percentage of all users. A percentage of the
+// set's users would be wrong: five users who join a list of four are no reason for a refusal. If the set has its own
+// limit for joining users, that limit is a percentage of the set's users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {

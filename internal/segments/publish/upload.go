@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// upload stores the objects of one generation at a location.
+// upload stores the bitmaps, the manifest and the other objects of one generation at a location.
 type upload struct {
 	at    objects.Location
 	g     *segments.Generation
@@ -20,12 +20,11 @@ type upload struct {
 	shown func(key string, sizeBytes int64) // nil disables the call
 
 	publisher *Publisher
-	// read holds the keys of the bitmaps of the live generation, which no gc removes and which have
-	// been read.
+	// read holds the keys of the live generation's bitmaps that have been read; no gc removes these bitmaps.
 	read map[string]bool
 }
 
-// upload prepares the upload of a generation.
+// upload prepares the upload of a generation's objects.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, publisher: p, read: map[string]bool{}}
 	if base.Generation != nil {
@@ -39,11 +38,12 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 	return u
 }
 
-// storePasses is how often a publisher stores an object again if the store confirmed the object but does not have it.
+// storePasses is how often a publisher stores an object again if the location confirmed the write but does not have the
+// object.
 const storePasses = 3
 
-// put stores the bitmaps, then the manifest, and checks that each object exists, because a store may confirm an object
-// and lose it. A second call of put costs one check per object.
+// put stores the bitmaps, then the manifest, and checks that each object exists, because a location may confirm an
+// object and lose it. A second call of put costs one check per object.
 func (u *upload) put(ctx context.Context) error {
 	if err := u.checkCarried(ctx); err != nil {
 		return err
@@ -60,9 +60,9 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// pass stores the bitmaps in parallel, then the manifest. A non-nil list limits the pass to the given object keys. pass
-// returns the keys that did not exist. pass stores objects from an interrupted run again, which completes the objects
-// and makes them too young for gc.
+// pass stores the bitmaps in parallel, then the manifest. If the argument only is not nil, pass stores only these
+// object keys. pass returns the keys that did not exist. pass stores objects from an interrupted publish again, so that
+// they are complete and too young for the command gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -100,7 +100,7 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 // parallelRequests is the maximum number of concurrent requests to a location.
 const parallelRequests = 8
 
-// firstOfEachKey returns the indexes of the entries, without entries that repeat an earlier bitmap, such as a second
+// firstOfEachKey returns the indexes of all entries that do not repeat the bitmap of an earlier entry, such as a second
 // empty bitmap.
 func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
@@ -113,8 +113,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putIDs stores the dictionary and the BackFile of ids that are not dense, unless the candidate takes over both files
-// by reference. putIDs returns the keys that did not exist.
+// putIDs stores the dictionary and the BackFile of ids that are not dense, unless the candidate refers to stored files.
+// putIDs returns the keys that did not exist.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -163,8 +163,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object. If no gc can remove the object, because it is live or has just been stored, putObject
-// stores the object only if it is missing. The result written is false if the object already existed.
+// putObject stores an object at the location. If the command gc cannot remove the object, because it is live or was
+// just stored, putObject stores it only if it is missing. The result written is false if the object already existed.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -191,8 +191,8 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks that each object that an amend takes over exists, with one list request for each folder. No gc
-// removes the objects of the live generation, and the swap fails if another generation is live.
+// checkCarried checks that each stored object to which an amend refers exists, with one list request for each folder.
+// The command gc removes no object of the live generation, and the publish fails if another generation is live by then.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {
@@ -221,8 +221,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow returns the sizes of the objects of a folder by their keys. Empty objects need no special case, because no
-// object that a manifest names is empty.
+// sizesBelow returns the sizes of all objects in a folder, by object key. Callers can treat size 0 like a missing
+// object, because no object that a manifest names is empty.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {

@@ -21,14 +21,14 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	// Publishers that have already checked for a hold must check again before their swap.
+	// Publishers that have already checked for a hold must check again before they replace current.json.
 	if _, err = fence(ctx, p.Location); errors.Is(err, segments.ErrNothingLive) {
 		return nil
 	}
 	return err
 }
 
-// ReleaseHold removes the hold and returns the removed hold. If publishing was not on hold, ReleaseHold returns nil.
+// ReleaseHold removes the hold on publishing and returns it. If publishing was not on hold, ReleaseHold returns nil.
 // The error is ErrNothingLive if publishing was not on hold and nothing is published, because the location is then
 // probably wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
@@ -43,8 +43,9 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	return was, err
 }
 
-// withdraw records that base was rolled back, and removes the record of the generation to. withdraw writes the record
-// before the swap, so a process that reads current.json after the swap finds the record.
+// withdraw records in controls.json that base is rolled back, and that the generation "to" no longer counts as rolled
+// back. withdraw writes controls.json before the rollback replaces current.json, so a process that reads the new
+// current.json finds the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *controls) {
