@@ -16,20 +16,21 @@ import (
 	"capper/internal/trace"
 )
 
-// step decides one user of a call, and stores the result at the user's index in the call. If the user's log changes,
-// step appends the entries of the new log to dst, and returns the extended dst with changed true. If the new log has no
-// entries, the store removes the log.
+// step is a function that decides one user of a call, and stores the result at the user's index in the call. If the
+// user's log changes, step appends the entries of the new log to dst, and returns the extended dst with changed true.
+// If the new log has no entries, the store removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// counting says which counts of messages a call changes in addition to the logs. The zero counting changes no counts.
+// counting says which counts of messages a call changes when it changes the users' logs. The zero counting changes no
+// counts of messages.
 type counting struct {
 	lives Lives
-	// tally adds the change of one user's log to t.
+	// tally adds the change of one user's log to the counts in t.
 	tally func(t *Tally, before, after capping.Log)
 }
 
-// call is one Filter, Release or Merge in progress. A call works on copies, because its caller may stop waiting and
-// reuse its slices.
+// call is one call of Filter, Release or Merge that is in progress. A call works on copies of the arguments, because
+// its caller may stop waiting and reuse the slices.
 type call struct {
 	plan     plan
 	portions []portion
@@ -70,8 +71,8 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run decides all portions of the call, several portions in parallel. If run returns an error, no result of the call is
-// valid.
+// run decides all users of the call, in several portions at the same time. If run returns an error, no result of the
+// call is valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	_, part := trace.Start(ctx, "judge and write")
 	defer part.End()
@@ -87,8 +88,8 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions decides portions until none is left, the deadline has passed or the database is broken. doPortions returns
-// no error for the deadline or a broken database, because run returns it.
+// doPortions decides portions of the call's users until none is left, the deadline has passed or the database is
+// broken. After a deadline or for a broken database, doPortions returns no error, because run returns this error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -113,8 +114,8 @@ type worker struct {
 	tally   Tally
 }
 
-// log returns the user's log, and reports whether the log came from the cache. A user who has no log gets an empty log.
-// The returned log is valid until the next call of log or the next Put of the cache.
+// log returns the user's log, and reports whether the log came from the cache in memory. For a user who has no log, the
+// method log returns an empty log. The returned log is valid until the next call of log or the next Put of the cache.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
@@ -127,8 +128,8 @@ func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cac
 	return log, false, err
 }
 
-// decidePortion decides one portion under the locks of its stripes. After decidePortion has released the locks, later
-// calls read its writes, but the writes are not durable yet.
+// decidePortion decides one portion of the call's users, under the locks of their stripes. After decidePortion has
+// released the locks, later calls read its writes, although the writes are not durable yet.
 func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)
@@ -151,7 +152,7 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser decides one user; packed is the user's element in the plan.
+// decideUser decides one user of the call; packed is the user's element in the plan.
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := c.plan.user(packed)
@@ -178,8 +179,8 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	}
 }
 
-// put writes the value as the user's log in the batch, or removes the log if the value has no entries. The value must
-// have been started with beginLog.
+// put adds the user's new log to the batch, or a removal of the log if the value has no entries. The value must begin
+// with the bytes that beginLog writes.
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

@@ -43,8 +43,8 @@ func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
 	return c
 }
 
-// load reads the whole log of live changes into the lists in memory. load returns an error if any part of the log
-// cannot be read.
+// load reads the whole log of live changes from the database into the lists in memory. If any part of the log of live
+// changes cannot be read, load returns an error.
 func (c *changeLog) load() error {
 	freed, err := c.loadFreed()
 	if err != nil {
@@ -65,15 +65,15 @@ func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
 	return live.DecodeFreed(value)
 }
 
-// add applies a change record that was loaded from the database.
+// add applies a change record that was loaded from the database to the lists in memory.
 func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.lists.Apply(r)
 	c.count(prefix, r, 1)
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls do for every record in the log of live changes. eachRecord makes c.next larger than the number of
-// every record.
+// eachRecord calls do for every record in the stored log of live changes. eachRecord sets c.next to a number above the
+// numbers of all records.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -83,8 +83,8 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls do for the change records with the prefix, from the number from on. eachFrom returns the number of the
-// last record that it found, and an error if it cannot read a record.
+// eachFrom calls do for those change records with the prefix whose number is at least from. eachFrom returns the number
+// of the last record that it found. If it cannot read a record, eachFrom returns an error.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})
@@ -114,7 +114,7 @@ func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) 
 	return number, r, nil
 }
 
-// salvage loads the readable records of a damaged log of live changes, and writes them again.
+// salvage loads the readable records of a damaged log of live changes, and writes the log again from them.
 func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
 	c := newChanges(db, logger)
 	if freed, err := c.loadFreed(); err == nil {
@@ -152,8 +152,8 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// rewrite replaces all change records, except the pending ones, by records with the changes in memory. rewrite reads
-// the new records back.
+// rewrite replaces all change records, except the pending ones (of calls in progress), by records with the changes in
+// memory. To check the new records, rewrite reads them back.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()
@@ -179,8 +179,8 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// mend writes the log of live changes again, after a part of the log could not be read. The new log loses no change,
-// because memory has every change.
+// mend writes the log of live changes again from memory, after a part of the log could not be read. The new log loses
+// no change, because memory has every change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

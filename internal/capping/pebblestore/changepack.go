@@ -11,16 +11,17 @@ import (
 	"capper/internal/live"
 )
 
-// Packing keeps the log of live changes small. Packing combines the records of small calls into full records. A pass
-// over the full records removes changes that were freed, and changes that a later change of the same user replaced.
+// Packing keeps the stored log of live changes to sets small. Packing combines the change records of small calls into
+// full records. A pass over the full records drops changes that were freed, and changes that a later change of the same
+// user replaced.
 const (
-	packFrom   = 64       // number of records of small calls from which on they are packed
+	packFrom   = 64       // from this number of records of small calls on, the records are packed
 	packBytes  = 64 << 10 // size of the records that are packed together; takes about 3 ms
-	packRounds = 16       // largest number of such packs in one step
-	packSlack  = 10_000   // number of superfluous changes that the log may have before a pass starts
+	packRounds = 16       // largest number of packs of this size in one step
+	packSlack  = 10_000   // superfluous changes that the log may have before a pass starts
 )
 
-// packing is the progress of packing the log of live changes.
+// packing is the progress of packing the stored log of live changes.
 type packing struct {
 	mu     sync.Mutex // held during a pack; protects the fields below
 	wanted bool       // a pass must start
@@ -28,13 +29,14 @@ type packing struct {
 	pass   *pass      // nil: no pass is in progress
 	pause  int        // number of steps in which no pass starts that only removes forgotten changes
 	floor  int        // number of changes after the last pass
-	// clean is a value of changeLog.forgot: at that value, the log has lost every change that came before a forgotten
-	// change. clean is -1 if there is no such value.
+	// When changeLog.forgot has the value clean, the log has lost every change that came before a forgotten change. If
+	// there is no such value of changeLog.forgot, clean is -1.
 	clean int
 	from  uint64 // no record of a small call has a lower number; saves reading over removed keys
 }
 
-// pass is a walk over the full change records with numbers from next up to, but not including, end.
+// pass is a walk over the full change records, to drop superfluous changes. Its records have numbers from next up to,
+// but not including, end.
 type pass struct {
 	next, end uint64
 	skip      []interval // records that were pending when the pass started
@@ -42,7 +44,7 @@ type pass struct {
 	whole     bool       // this pass also removes the forgotten changes themselves
 }
 
-// Pack runs one step of packing the log of live changes.
+// Pack runs one step of packing the stored log of live changes.
 func (c *changeLog) Pack(ctx context.Context) error {
 	c.packing.mu.Lock()
 	defer c.packing.mu.Unlock()
@@ -65,7 +67,7 @@ func (c *changeLog) Pack(ctx context.Context) error {
 	return nil
 }
 
-// packSome packs some change records, and reports whether it may find more to pack.
+// packSome packs some change records, and reports whether it may find more records to pack.
 func (c *changeLog) packSome() (busy bool, err error) {
 	p := &c.packing
 	fresh, needed := c.need()
@@ -84,7 +86,7 @@ func (c *changeLog) packSome() (busy bool, err error) {
 	return c.continuePass()
 }
 
-// need returns the number of records of small calls, and reports whether a pass over the full records must start.
+// need returns the number of records of small calls. need also reports whether a pass over the full records must start.
 func (c *changeLog) need() (fresh int, pass bool) {
 	p := &c.packing
 	c.mu.Lock()
@@ -93,7 +95,7 @@ func (c *changeLog) need() (fresh int, pass bool) {
 	return c.fresh, pass
 }
 
-// standing returns the number of live changes in memory. The caller of standing holds c.mu.
+// standing returns the number of live changes that are in force in memory. The caller of standing holds c.mu.
 func (c *changeLog) standing() (n int) {
 	for set := range c.sets {
 		n += c.lists.Len(set)
@@ -101,8 +103,8 @@ func (c *changeLog) standing() (n int) {
 	return n
 }
 
-// packFresh packs the first records of small calls into full records, and returns the number of records of small calls
-// that remain.
+// packFresh packs the oldest records of small calls into full records, and returns how many records of small calls
+// remain.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
 	found, err := c.read(freshPrefix, c.packing.from, end, skip)
@@ -123,8 +125,8 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// applied returns the number of the next record. except lists records with lower numbers whose changes the lists in
-// memory may lack.
+// applied returns the number that the next change record will get. The result except lists those records with lower
+// numbers whose changes the lists in memory may lack.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +144,7 @@ func (c *changeLog) beginPass() {
 	p.clean = -1
 }
 
-// continuePass packs the next full records of the pass.
+// continuePass packs the next full records of the pass in progress.
 func (c *changeLog) continuePass() (busy bool, err error) {
 	p := c.packing.pass
 	found, err := c.read(packedPrefix, p.next, p.end, p.skip)
@@ -159,8 +161,8 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 	return c.endPass(p), c.db.Broken()
 }
 
-// endPass ends the pass, and reports whether the next pass can start at once. A pass that removes forgotten changes
-// must follow a pass that removes the changes before them.
+// endPass ends the pass over the full records, and reports whether the next pass can start at once. A pass that removes
+// forgotten changes must follow a pass that removes the changes before those.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause
@@ -180,14 +182,15 @@ func lenOf(records []*live.Record) (n int) {
 	return n
 }
 
-// records holds change records that were read from the database.
+// records holds change records that one call has read from the database.
 type records struct {
 	numbers []uint64
 	records []*live.Record
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// read reads change records from the number from up to, but not including, end. read leaves out the records in skip.
+// read reads the change records with numbers from the argument from up to, but not including, end. read leaves out the
+// records whose numbers are in skip.
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})
@@ -212,7 +215,7 @@ func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (foun
 	return found, errors.Join(err, it.Close())
 }
 
-// replace replaces the found change records by packed records, in one atomic step.
+// replace replaces the change records in found by packed records, in one atomic step.
 func (c *changeLog) replace(prefix []byte, found records, packed []*live.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

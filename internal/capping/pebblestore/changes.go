@@ -31,8 +31,8 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return stored, nil
 }
 
-// Free removes live changes that every generation in use contains; see live.Store. Free removes the changes from
-// memory, and background work later removes them from the disk.
+// Free removes the live changes that every generation of segments in use contains; see live.Store. Free removes the
+// live changes from memory. Background work later removes them from the disk.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
 		return fmt.Errorf("free changes to sets: %w", err)
@@ -40,13 +40,13 @@ func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error
 	return nil
 }
 
-// Renew does nothing, because a store of one process already has every change.
+// Renew does nothing, because a store that only one process uses already has every change.
 func (s *Store) Renew(context.Context, []capping.UserID) error { return nil }
 
-// AnnounceAsOf does nothing, because the store has one instance.
+// AnnounceAsOf does nothing, because no other instance shares the store.
 func (s *Store) AnnounceAsOf(map[string]capping.Instant) {}
 
-// OthersAsOf returns nil and true, because the store has no other instances.
+// OthersAsOf returns nil and true, because no other instance shares the store.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) { return nil, true }
 
 // changeLog keeps the live changes that calls make to sets: all records in the database, and the latest change of each
@@ -72,11 +72,11 @@ type changeLog struct {
 // interval is a range of numbers of change records, from first up to, but not including, end.
 type interval struct{ first, end uint64 }
 
-// bulkUsers is the number of users from which a call writes full records.
+// bulkUsers is the smallest number of users in a call for which the call writes full records instead of small ones.
 const bulkUsers = 500
 
-// The numbers of users in a full change record. A dense id takes at most five bytes in a record, and an image at most
-// ten.
+// These constants are the numbers of users in a full change record. In a change record, a dense id takes at most five
+// bytes, and an id image (64-bit number) at most ten.
 const (
 	recordUsers  = live.RecordBytes / 5
 	recordImages = live.RecordBytes / 10
@@ -115,8 +115,8 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
 }
 
-// write commits the records of the batch without a sync. The records are pending until the lists in memory have their
-// changes.
+// write commits the records of the batch without a sync. The records are pending until their changes are also in the
+// lists in memory.
 func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,14 +147,15 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// put adds a change record to the database batch. The caller of put holds c.mu and commits the batch.
+// put adds a change record to the database batch, under the next number. The caller of put holds c.mu and commits the
+// batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
 	c.count(prefix, r, 1)
 }
 
-// count adds a change record to the counters of the changeLog. If n is -1, count subtracts the record. The caller of
+// count adds the change record to the counters of the changeLog. If n is -1, count subtracts the record. The caller of
 // count holds c.mu.
 func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
 	if bytes.Equal(prefix, freshPrefix) {
@@ -172,7 +173,7 @@ func forgetsOf(r *live.Record) (n int) {
 	return n
 }
 
-// parts splits a large change record into full records.
+// parts splits a large change record into several full records.
 func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	most := recordUsers
 	if c.db.IDs() != (IDs{}) {
@@ -188,7 +189,7 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	return parts
 }
 
-// checkBatch returns an error for a batch of changes whose record could not be read back.
+// checkBatch returns an error for a batch of changes that could not be read back from the database.
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
@@ -210,9 +211,9 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// Free records durably that generations contain the changes up to the instants, and then removes these changes from
-// memory. If a set has no changes up to its instant, Free records nothing for that set, so that older generations can
-// still be used.
+// Free durably records the instants up to which generations contain the changes, and then removes these changes from
+// memory. If a set has no live changes up to its instant, Free records nothing for that set, so that older generations
+// can still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

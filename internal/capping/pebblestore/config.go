@@ -15,31 +15,32 @@ type Config struct {
 	Path   string           // path: the directory, for one process at a time; the file PATH.id lies beside it
 	Clock  func() time.Time // the clock that stamps sends; nil: time.Now
 	Logger *slog.Logger     // nil: no log
-	// ClockBound is the largest accepted lead of the clock. The comparison time is the file system's time at the start,
-	// plus the time since then. A zero ClockBound means 24 hours.
+	// ClockBound is the largest accepted lead of the process's clock over a comparison time. The comparison time is the
+	// file system's time at the start, plus the time that has passed since then. A zero ClockBound means 24 hours.
 	ClockBound time.Duration
-	// MustExist (create: false) makes Open return an error if the store does not exist. Otherwise Open creates an empty
-	// store.
+	// MustExist (create: false) makes Open return an error if the store does not exist. If MustExist is false, Open
+	// creates an empty store when none exists.
 	MustExist bool
-	// Registerer registers the metrics that only the embedded store has. If it is nil, the store has no metrics.
+	// Registerer registers the metrics that only the embedded store has. If Registerer is nil, the store has no
+	// metrics.
 	Registerer prometheus.Registerer
-	// CacheBytes (cache_size) limits the memory for cached logs (three quarters of it) and for cached database blocks.
-	// Zero means DefaultCacheBytes. The store allocates this memory when it needs it. Write buffers take at most 192
-	// MiB more.
+	// CacheBytes (cache_size) limits the memory for caches: three quarters are for users' logs, the rest for database
+	// blocks. Zero means DefaultCacheBytes. The store allocates the memory of its caches when it needs it. Write
+	// buffers of the database take at most 192 MiB more.
 	CacheBytes int64
-	// SweepInterval is the time between two small steps of background work: the sweep, which removes expired logs, and
-	// an upgrade of the format. A zero SweepInterval means one second.
+	// SweepInterval is the time between two small steps of background work, which removes expired logs and upgrades the
+	// format. A zero SweepInterval means one second.
 	SweepInterval time.Duration
-	// IDs says which ids the users have. A store never changes its kind of ids, and Open returns an error for another
-	// kind. The zero IDs means dense ids, which are below 1<<32. With any other kind, users are 64-bit images of their
-	// ids.
+	// IDs says which kind of ids the users have. A store never changes its kind of ids. If IDs names another kind, Open
+	// returns an error. The zero IDs means dense ids, which are below 1<<32. With any other kind of ids, the store
+	// knows users by id images (64-bit numbers of their ids).
 	IDs IDs
 
 	fs          vfs.FS // for tests; nil: the disk
 	upgradeKeys int    // for tests: number of keys in a step of an upgrade; 0: as many as in a step of the sweep
 }
 
-// IDs is the kind of the users' ids, with a check word of the key that makes images; see database.IDs.
+// IDs is the kind of the users' ids, with a check word of the key that makes id images; see database.IDs.
 type IDs = database.IDs
 
 // DefaultCacheBytes is the default of Config.CacheBytes.
@@ -64,7 +65,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// database returns the settings for package database.
+// database returns the settings that package database needs.
 func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,

@@ -17,31 +17,30 @@
 //	   ▼
 //	verdicts
 //
-// A call for permits loads the logs of its targets, places the permits in memory under one lock and commits one batch
-// (pacerlogs.go). It shares its sync with other calls. Package database, below this package, handles keys, durability
-// and damage, but applies no rules. One background goroutine checks the files, continues upgrades of the format and
-// runs the sweep (sweep.go).
+// A call for permits loads the logs of its pacers, places the permits in memory under one lock and commits one batch
+// (pacerlogs.go). A call for permits shares its sync to the disk with other calls. Package database, below this
+// package, handles keys, durability and damaged data, but applies no rules. One background goroutine checks the files,
+// continues upgrades of the format and removes expired data (the sweep, sweep.go).
 //
 // # Promises
 //
-//   - The store decides like capping.Judge. The store decides and records each user in one atomic step, under the lock
-//     of the user's stripe. A call releases its locks after about a thousand users, so that a large call does not block
-//     a small one.
-//   - The store returns Allowed, Replayed and grants of permits only after an fsync that covers them. A crash can lose
-//     only sends whose verdict was never returned.
+//   - The store decides like capping.Judge. The store decides and records each user in one atomic step. The lock for
+//     this step is that of the user's stripe (users with a common lock). A call releases its locks after about a
+//     thousand users, so that a large call does not block a small one for long.
+//   - The store returns Allowed, Replayed and grants of permits only after an fsync that makes the decisions durable. A
+//     crash can lose only sends whose verdict was never returned.
 //   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
 //     the disk is unknown. The process continues, and calls can still read logs.
-//   - An unreadable log makes only its user unavailable. A damaged block of a table makes those users unavailable whose
-//     logs may be in the block. Erasing a user replaces an unreadable log.
-//   - An unreadable log of a pacer fails every request for permits that needs the log, and no other request. Forgetting
-//     the pacer replaces its unreadable log.
-//   - When Change returns, the change to a set is in memory and on the disk. Therefore no later decision lacks the
-//     change.
+//   - An unreadable log of a user makes only this user unavailable. If a block of a Pebble table is damaged, those
+//     users are unavailable whose logs may be in the block. Erasing a user replaces the user's unreadable log.
+//   - If the log of a pacer is unreadable, only those requests for permits fail that need the log. Forgetting the pacer
+//     replaces its unreadable log.
+//   - When Change returns, the change to a set is in memory and on the disk, so no later decision lacks the change.
 //   - Open returns an error for a store with an unreadable live change, because the change could be of any set and any
-//     user. An operator can accept this loss with the file ACCEPT-LOST-CHANGES. If a live change becomes unreadable
-//     while the store is open, the store writes the change again from memory.
+//     user. An operator can accept the loss of unreadable live changes with the file ACCEPT-LOST-CHANGES. If a live
+//     change becomes unreadable while the store is open, the store writes the change again from memory.
 //   - A message's counts of sends change in the same batch as the logs, so that counts and logs agree after a crash. An
-//     unreadable count never prevents a decision.
+//     unreadable count of sends never prevents a decision.
 //   - A second process that opens the directory gets an error and changes nothing.
 //
 // # Data layout
@@ -70,16 +69,17 @@
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
-// In a store for images, that is for every kind of ids except dense, the user in a key takes 8 bytes. Apart from the
-// user in keys, all keys and values are the same as in a store with dense ids. The format marker and the file beside
-// the directory name the kind of ids and the check word of their key. Open returns an error if the configuration has
-// another kind or key.
+// In a store whose ids are not dense, users are id images (64-bit numbers of ids). The user in a key then takes 8
+// bytes. Apart from the user in keys, all keys and values are the same as in a store with dense ids. The format marker
+// and the file beside the directory name the kind of ids, and a check word of the key that makes id images. If the
+// configuration has another kind of ids or another key, Open returns an error.
 //
 // # Removal
 //
-// A write of a log drops the entries that no window counts any more. The sweep removes expired logs, message ids,
-// counts and logs of pacers. The sweep reads 20,000 keys a second, so that an idle store becomes empty. The store
-// deletes by the longest retention that was recently in force, so a limit that is missing for a moment deletes nothing.
+// A write of a log drops the entries that no window counts any more. The sweep, a slow walk over all keys, removes
+// expired logs, message ids, counts and logs of pacers. The sweep reads 20,000 keys a second, so that an idle store
+// becomes empty. The store deletes by the longest retention that was recently in force. If a limit is missing for a
+// moment, the store therefore deletes nothing that the limit needs.
 //
 // # More
 //

@@ -12,7 +12,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// entry is the log of a pacer in memory, with all committed permits.
+// entry is the log of a pacer in memory, with all permits that were committed to the database.
 type entry struct {
 	key    string
 	log    pacing.Log
@@ -22,7 +22,7 @@ type entry struct {
 	weight int         // size of the log in bytes, as the cache counts it
 }
 
-// write writes the changed parts of the log to the batch.
+// write adds the changed parts of the pacer's log to the database batch.
 func (e *entry) write(batch *pebble.Batch) {
 	// Set returns an error only for indexed batches.
 	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs), e.log.Ahead.Append(nil)}), nil)
@@ -32,14 +32,14 @@ func (e *entry) write(batch *pebble.Batch) {
 	e.stored = len(e.log.Runs)
 }
 
-// clear removes the stored log of the pacer in the batch.
+// clear adds the removal of the pacer's stored log to the database batch.
 func (e *entry) clear(batch *pebble.Batch) {
 	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
-// load reads the log of the pacer from the database. If the database has no log, load leaves the entry empty. An
-// incomplete log is an error.
+// load reads the log of the pacer from the database. If the database has no log of the pacer, load leaves the entry
+// empty. If the stored log of the pacer is incomplete, load returns an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *entry) load(db *database.DB) error {
 	return e.set(head, runs)
 }
 
-// set puts the decoded head and runs into the entry.
+// set puts the decoded head and the runs of permits into the entry.
 func (e *entry) set(head head, runs []byte) error {
 	log, err := pacing.DecodeRuns(runs, head.total)
 	if err != nil {
@@ -86,7 +86,8 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// head is the first stored value of a pacer's log. The stored runs of the log follow the head.
+// head is the first stored value of a pacer's log, with data about the whole log. The stored runs of permits follow the
+// head of the log.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
 	total int64       // number of permits that the runs have ever had
@@ -94,8 +95,8 @@ type head struct {
 	ahead []byte      // encoded slots ahead
 }
 
-// The first byte of a stored head is its version. A program that knows only headVersion does not read a log with slots
-// ahead.
+// The first byte of a stored head of a pacer's log is the version of its format. A program that knows only headVersion
+// does not read a log with slots ahead (see package pacing).
 const (
 	headVersion  = 1
 	aheadVersion = 2 // the head ends with slots ahead
@@ -131,7 +132,7 @@ func decodeHead(value []byte) (h head, err error) {
 	return h, nil
 }
 
-// damageError is the error for a stored value that is invalid.
+// damageError is the error for a stored value that is not valid.
 type damageError struct{ error }
 
 func damaged(format string, arguments ...any) error {

@@ -38,7 +38,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	return err
 }
 
-// judging returns the step that decides the users of a batch and records allowed sends.
+// judging returns the step function that decides the users of a batch and records allowed sends.
 func judging(c *call, b *capping.Batch) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
@@ -75,8 +75,9 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 	return s.db.Sync(ctx)
 }
 
-// countingSends returns the counting for the sends that the batch records. If the store remembers the message from this
-// call on, countingSends creates the message's counts.
+// countingSends returns the counting (which counts of messages change) for the sends that the batch records. If the
+// argument keep is true, the store remembers the message, and countingSends creates the message's counts unless they
+// exist.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
@@ -92,7 +93,7 @@ func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
 
-// promises reports whether the verdict must survive a crash.
+// promises reports whether the verdict is a promise to the caller, which must survive a crash.
 func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
@@ -128,7 +129,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return err
 }
 
-// releasing returns the step that removes the token's sends from a user's log.
+// releasing returns the step function that removes the token's sends from a user's log.
 func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token)
@@ -140,7 +141,7 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	}
 }
 
-// countingReleases returns the counting for the sends that a release removes.
+// countingReleases returns the counting (which counts of messages change) for the sends that a release removes.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
 	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {

@@ -12,13 +12,14 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// lives maps a pacer's name to the number of its current life. The number of the life is at the start of the pacer's
-// log keys. The first life of a pacer has the number 0. Each time a pacer is forgotten, its next life gets a number
-// larger than the numbers of all lives. The keys of the new logs then sort after all old logs, so that reads of new
-// logs touch no damaged block of old logs.
+// lives maps a pacer's name to the number of its current life (the time since the pacer was last forgotten). The number
+// of the life is at the start of the keys of the pacer's logs. The first life of a pacer has the number 0. Each time a
+// pacer is forgotten, its next life gets a number above the numbers of all pacers' lives. The keys of new logs then
+// sort after all old logs. Reads of new logs therefore touch no damaged block of old logs.
 type lives map[string]uint32
 
-// lifeKey returns the key that stores the pacer's current life. The store never removes the key of a pacer's life.
+// lifeKey returns the key under which the database stores the number of the pacer's current life. The store never
+// removes the key of a pacer's life.
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "
@@ -40,7 +41,7 @@ func loadLives(db *database.DB) (lives, error) {
 	return l, it.Error()
 }
 
-// next returns a number that no life of a pacer has had.
+// next returns a number for a new life, which no life of any pacer has had.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
 // ForgetPacer removes the logs of a pacer, even unreadable logs; see pacing.Store.

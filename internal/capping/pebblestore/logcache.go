@@ -9,14 +9,15 @@ import (
 )
 
 // logCache holds the logs of some users of one stripe, so that decisions on these users need no database read. Every
-// write of a log also updates the cache, so a cached log is the newest log. The goroutine that holds the stripe's lock
-// owns the cache.
+// write of a log also updates the cache, so a cached log is always the newest log of the user. The goroutine that holds
+// the stripe's lock owns the cache.
 //
-// Items are stored one after the other in slabs of equal size. Slabs have no pointers that the garbage collector must
-// follow. When all slabs are full, the cache empties and reuses the oldest slab.
+// The cached logs (items) are stored one after the other in slabs, which are byte slices of equal size. Slabs have no
+// pointers, so the garbage collector need not scan them. When all slabs are full, the cache empties and reuses the slab
+// that was filled first.
 type logCache struct {
-	// slots is a hash table with linear probing. The value of a slot is 1 + the position of an item (slab × slabSize +
-	// offset). A free slot has the value 0.
+	// slots is a hash table with linear probing, from users to their cached logs. The value of a slot is 1 + the
+	// position of a cached log (slab × slabSize + offset). A free slot of the hash table has the value 0.
 	slots   []uint32
 	seed    uint32 // seed of the hash, so that chosen ids cannot all collide
 	users   int
@@ -35,20 +36,22 @@ const (
 	roomStep   = 2                      // step of the capacity in entries, so that most sends need no move
 )
 
-// slabsFor returns the number of slabs that fit into the given bytes. The hash table takes a sixth of the bytes.
+// slabsFor returns the number of slabs (byte slices of equal size) that fit into the given bytes. The hash table of the
+// cache takes a sixth of the bytes.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
 
-// newLogCache returns an empty cache that takes the given number of bytes.
+// newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache with the given number of slabs. wide says that users are 64-bit images.
+// newLogCacheOf returns an empty cache of logs with the given number of slabs. The argument wide says that users are id
+// images (64-bit numbers of ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
 
-// header returns the number of bytes that precede the entries of an item.
+// header returns the number of bytes that precede the log entries of an item (a cached log).
 func (c *logCache) header() int {
 	if c.wide {
 		return wideHeader
@@ -56,7 +59,8 @@ func (c *logCache) header() int {
 	return itemHeader
 }
 
-// Log returns the user's log, and reports whether the log is cached. The returned log is valid until the next Put.
+// Log returns the user's log, and reports whether the log is in the cache. The returned log is valid until the next
+// call of Put.
 func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -66,7 +70,7 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// item returns the item to which the value of a slot points.
+// item returns the bytes of the cached log to which the value of a slot points.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -79,8 +83,8 @@ func (c *logCache) userOf(item []byte) capping.UserID {
 	return capping.UserID(binary.LittleEndian.Uint32(item[2:]))
 }
 
-// Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put removes the user from the
-// cache instead.
+// Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put removes the user's log
+// from the cache instead.
 func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	if len(log) == 0 || len(log) > cachedLog {
 		c.Drop(user)
@@ -107,7 +111,7 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// reserve allocates space for an item of the given size, and returns the value of its slot.
+// reserve allocates space in a slab for a cached log of the given size, and returns the value of its slot.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -117,7 +121,7 @@ func (c *logCache) reserve(size int) (slot uint32) {
 	return at + 1
 }
 
-// beginSlab starts a new slab, or empties and reuses the oldest slab.
+// beginSlab starts a new slab, or empties and reuses the slab that was filled first.
 func (c *logCache) beginSlab() {
 	if len(c.slabs) < c.most {
 		c.slabs = append(c.slabs, make([]byte, slabSize))
@@ -136,7 +140,7 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// find returns the user's slot in the hash table, or the free slot where the user would be.
+// find returns the user's slot in the hash table, or, for an unknown user, the free slot where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
@@ -154,7 +158,7 @@ func (c *logCache) home(user capping.UserID) int {
 	return int(mixed >> (33 - bits.Len(uint(len(c.slots)))))
 }
 
-// setSlot makes the user's slot point to the item at the given position.
+// setSlot makes the user's slot in the hash table point to the cached log at the given position.
 func (c *logCache) setSlot(user capping.UserID, at uint32) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -184,8 +188,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot empties a slot of the hash table, and moves later slots of the same run up, so that no search ends too
-// early.
+// freeSlot empties a slot of the hash table. It moves the slots that follow without a gap up, so that no search ends
+// too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

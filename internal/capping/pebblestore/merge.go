@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes, no user is
-// done, as in Filter.
+// Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes before the one
+// disk write at the end, the merge is done for no user, as in Filter.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -72,7 +72,7 @@ func (s *Store) merge(ctx context.Context, c *call, m *capping.Merge) error {
 	return s.db.Sync(ctx) // an existing send may come from a call that is not durable yet
 }
 
-// merging returns the step that merges the given log into a user's log.
+// merging returns the step function that merges one of the given logs into the user's log.
 func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, added := log.Union(dst, logs[index], now-capping.Instant(retention.Milliseconds()))
@@ -81,7 +81,8 @@ func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	}
 }
 
-// countingMerged returns the counting for the log entries that the merge adds, for the messages in m.
+// countingMerged returns the counting (which counts of messages change) for the entries that the merge adds, for the
+// messages in m.
 func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -113,8 +114,8 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	return c, nil
 }
 
-// membersOf returns a function that reports whether the log has an entry with the same time, channel and token. Times
-// can be compared because a merge does not change the times of existing entries.
+// membersOf returns a function that reports whether the log has a given entry, with the same time, channel and token.
+// Times can be compared because a merge does not change the times of existing entries.
 func membersOf(log capping.Log) func(capping.Entry) bool {
 	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {

@@ -13,15 +13,15 @@ import (
 	"capper/internal/messages"
 )
 
-// shouldRemember returns two answers: whether the store remembers the batch's message and counts its sends (keep), and
-// whether it writes the message's text now (due).
+// shouldRemember returns two answers. keep says whether the store remembers the batch's message and counts its sends,
+// and due whether it writes the message's text now.
 func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 	return keep, keep && s.memory.Due(b)
 }
 
-// remember writes the texts of messages, which expire with sends that are recorded now. The texts become durable with
-// the next sync.
+// remember writes the texts of the messages to the database. The texts expire when sends that are recorded now expire.
+// The texts of messages become durable with the next sync.
 func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {
@@ -85,11 +85,11 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 	return capping.Message{}, nil
 }
 
-// messageKey returns the key for the text of a message, with the given kind of key.
+// messageKey returns the database key for the text of a message; the first byte of the key is kind.
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
-// keyKind returns the kind of key for the text of the message. Messages with a namespace have a separate kind of key,
-// which versions without namespaces do not read.
+// keyKind returns the first byte of the database key for the text of the message. The keys for messages with a
+// namespace begin with another byte, which versions without namespaces do not read.
 func keyKind(m capping.Message) byte {
 	if m.Namespace == "" {
 		return database.KeyMessage

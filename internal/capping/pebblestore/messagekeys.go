@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// These variables are the prefixes of the keys of message counts. The keys of message counts sort after all other keys
-// of database.KeyMeta, whose names begin with a letter.
+// These variables are the prefixes of the database keys for counts of messages. The keys for counts of messages sort
+// after all other keys of database.KeyMeta, whose names begin with a letter.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
@@ -19,7 +19,7 @@ var (
 	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // the numbers 4 to 6 are in changekeys.go, 8 is in pacerleases.go
 )
 
-// id identifies a message on one channel in keys.
+// id identifies a message on one channel in the keys of the database.
 type id struct {
 	token   capping.Token
 	channel capping.Channel
@@ -31,17 +31,17 @@ const idSize = len(capping.Token{}) + 1
 
 func (i id) appendTo(key []byte) []byte { return append(append(key, i.token[:]...), byte(i.channel)) }
 
-// idAt returns the id at the start of b, which must have at least idSize bytes.
+// idAt returns the message and channel at the start of b, which must have at least idSize bytes.
 func idAt(b []byte) id { return id{capping.Token(b), capping.Channel(b[idSize-1])} }
 
 func recordKey(i id) []byte { return i.appendTo(slices.Clone(recordPrefix)) }
 
-// sendsKey returns the prefix of the keys with a message's counts of sends in one life, that is since the counts began.
+// sendsKey returns the prefix of the keys for a message's counts of sends since these counts began (their life).
 func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
 
-// minute returns the instant in whole minutes, by which the list of messages is sorted.
+// minute returns the instant in whole minutes. The list of messages is sorted by the minute of the last call.
 func minute(at capping.Instant) int64 { return int64(max(at, 0)) / 60_000 }
 
 func listKey(at capping.Instant, i id) []byte {
@@ -49,7 +49,7 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// listed returns the id and the minute in a key of the list of messages.
+// listed returns the message, the channel and the minute in a key of the list of messages.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)
 	if !ok || len(rest) != 5+idSize {

@@ -40,15 +40,15 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 		return messages.Counts{}, err
 	}
 	answers := r.Answers
-	// A record that a merge created has no call with decisions.
+	// If a merge created a record, its Calls is 0, because no call has asked for decisions.
 	if answers.Calls == 0 {
 		answers.First = 0
 	}
 	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
-// mostListed is the maximum number of messages that the search for a page by last call reads. The next page continues
-// where the search stopped.
+// mostListed is the maximum number of messages that the search for a page by last call reads. If the search reads
+// mostListed messages, the next page continues where the search stopped.
 const mostListed = 500_000
 
 // listing is a walk over the list of messages, latest call first.
@@ -96,8 +96,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// walk finds the messages of the page. reached is the position at which the walk stopped because of mostListed; nil:
-// the walk ended.
+// walk finds the messages that the page shows. If the walk stopped because of mostListed, reached is the position at
+// which it stopped; otherwise reached is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -125,7 +125,7 @@ func (l *listing) walk(ctx context.Context) (reached *messages.Position, err err
 	return reached, errors.Join(err, it.Close())
 }
 
-// upper returns the key at which the walk starts: the key after the last message that the query can want.
+// upper returns the database key at which the walk starts: the key after the last message that the query can want.
 func (l *listing) upper() []byte {
 	until := capping.Never
 	if l.Until > 0 {
@@ -140,7 +140,7 @@ func (l *listing) upper() []byte {
 	return listKey(until+60_000, id{})
 }
 
-// add adds the message to the found messages if the query wants it.
+// add adds the message to the found messages if the query wants the message.
 func (l *listing) add(i id, value []byte) error {
 	one, err := l.c.candidate(i, value)
 	if err != nil || one == nil {
@@ -157,19 +157,20 @@ func (l *listing) add(i id, value []byte) error {
 	return nil
 }
 
-// listVersion is the first byte of a value in the list of messages. Earlier versions of capper wrote an empty value.
+// listVersion is the first byte of each value in the stored list of messages. Earlier versions of capper wrote an empty
+// value.
 const listVersion = 1
 
-// listValue returns a message's value in the list: version, last call, number of asked users, and the message's text. A
-// walk over the list therefore reads no records of messages.
+// listValue returns a message's value in the list: version, last call, number of asked users, and the message's text.
+// Because of these values, a walk over the list reads no records of messages.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))
 	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
 }
 
-// candidate decodes a value in the list of messages. If candidate does not know the value's version, it reads the
-// record of the message. candidate returns nil if there is no record.
+// candidate decodes a value in the stored list of messages. If the value has an unknown version, candidate reads the
+// record of the message instead. If there is no record of the message, candidate returns nil.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

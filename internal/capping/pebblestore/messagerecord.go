@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// record holds the stored counts of a message on one channel, except its numbers of sends.
+// record holds the stored counts of a message on one channel, except for its numbers of sends.
 type record struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -18,7 +18,7 @@ type record struct {
 	messages.Answers
 }
 
-// recordVersion is the first byte of a stored record.
+// recordVersion is the first byte of a stored record of a message's counts.
 const recordVersion = 1
 
 func (r *record) encode() ([]byte, error) {
@@ -46,7 +46,7 @@ func (r *record) key(i id) messages.Key {
 	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
 }
 
-// load returns the record of the id, or nil if there is no record.
+// load returns the record for the message and channel of the id, or nil if there is no record.
 func (c *messageCounts) load(i id) (*record, error) {
 	value, err := c.db.Lookup(recordKey(i))
 	if err != nil || value == nil {
@@ -55,17 +55,18 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// known is the part of a message's record that is cached in memory.
+// known is the part of a message's record that the store caches in memory.
 type known struct{ life, last capping.Instant }
 
-// rest is the largest time in milliseconds by which the last call may be later than the stored time of the last call.
+// rest is the longest time in milliseconds by which a message's last call may be later than its stored time.
 const rest = capping.Instant(3_600_000)
 
-// mostKnown is the largest number of records in the cache.
+// mostKnown is the largest number of records of messages in the cache.
 const mostKnown = 10_000
 
-// Begin returns the life that counts a call's sends, and creates the message's record if there is none. If the record
-// cannot be read, Begin returns no life, so that the sends are not counted.
+// Begin returns the life (the period since counts began) to which a call's sends count. If the message has no record,
+// Begin creates it. If the message's record cannot be read, Begin returns no life, so that the call's sends are not
+// counted.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -100,7 +101,8 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// put writes the record, with the given instant as the time of the last call. The caller of put holds c.mu.
+// put writes the record of a message, with the given instant as the time of the last call. The caller of put holds
+// c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
 	r.Last = max(before, at)
@@ -124,8 +126,8 @@ func (c *messageCounts) remember(i id, k known) {
 	c.known[i] = k
 }
 
-// Counted returns the lives of the records that the token has on the channel. Channel 0 stands for every channel, and
-// also for sends without a channel.
+// Counted returns the lives (periods since counts began) of the records that the token's message has on the channel.
+// Channel 0 stands for every channel, and also for sends without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)
@@ -145,8 +147,8 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known returns the life of the token's record on exactly the given channel. Channel 0 stands only for sends without a
-// channel.
+// Known returns the life (period since counts began) of the record that the token's message has on exactly the given
+// channel. In Known, channel 0 stands only for sends without a channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
 	return livesOf(i, c.life(i))
@@ -159,7 +161,7 @@ func livesOf(i id, begun capping.Instant) Lives {
 	return Lives{{i, begun}}
 }
 
-// life returns the instant at which the counts of the id began, or 0 if the message is not counted.
+// life returns the instant at which the counts of the message and channel began, or 0 if the message is not counted.
 func (c *messageCounts) life(i id) capping.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,11 +179,11 @@ func (c *messageCounts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// life is a counted message on one channel, with the instant at which its counts began.
+// life identifies a counted message on one channel, with the instant at which its counts began.
 type life struct {
 	id
 	begun capping.Instant
 }
 
-// Lives lists the messages whose sends a call counts. With an empty list, a call counts nothing.
+// Lives lists the messages (each on one channel) whose sends a call counts. If Lives is empty, a call counts no sends.
 type Lives []life

@@ -11,12 +11,12 @@ import (
 	"capper/internal/messages"
 )
 
-// messagesSweepFrom returns the key at which a pass of messageCounts.Sweep begins.
+// messagesSweepFrom returns the database key at which a pass of messageCounts.Sweep begins.
 func messagesSweepFrom() []byte { return slices.Clone(listPrefix) }
 
-// Sweep checks at most most messages, from the given key of the list of messages on, and removes the messages whose
-// counts have expired. Sweep returns the key at which the next step begins, or nil if no older message is left. Sweep
-// skips messages that it cannot read.
+// Sweep removes messages whose counts have expired. It checks up to most messages, from the given key of the list of
+// messages on. Sweep returns the key at which its next step begins, or nil if no older message is left. Sweep skips
+// messages that it cannot read.
 func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte, err error) {
 	horizon := now - capping.Instant(keep.Milliseconds())
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: listKey(max(horizon, 0), id{})})
@@ -42,7 +42,8 @@ func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep t
 	return next, nil
 }
 
-// remove removes the counts of a message that was not called after the horizon. The counts of activity are kept longer.
+// remove removes the counts of a message if no call has named the message after the horizon. The counts of activity
+// (see messages.IsActivity) are kept longer.
 func (c *messageCounts) remove(i id, horizon, now capping.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"capper/internal/messages"
 )
 
-// title is the stored title of a message. Versions of capper without titles do not touch the key of a title.
+// title is the stored title of a message. Versions of capper without titles do not touch the database key of a title.
 type title struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -28,14 +28,14 @@ func (t *title) message() capping.Message {
 
 func titleKey(t capping.Token) []byte { return append(slices.Clone(titlePrefix), t[:]...) }
 
-// titleVersion is the first byte of a stored title.
+// titleVersion is the first byte of a stored title of a message.
 const titleVersion = 1
 
 func decodeTitle(value []byte) (*title, error) {
 	return decodeVersioned[title](value, titleVersion, "title")
 }
 
-// SetTitle replaces the title of the message; see messages.Store. The title becomes durable with the next sync.
+// SetTitle replaces the title of the message; see messages.Store. The new title becomes durable with the next sync.
 func (c *messageCounts) SetTitle(message capping.Message, text string, now capping.Instant) error {
 	remembered := text == "" || c.memory.KeepSends(message, 0)
 	c.mu.Lock()
@@ -64,7 +64,7 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// counted reports whether the token's message has counts on some channel.
+// counted reports whether the token's message has counts on any channel.
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
 	err = c.each(recordKey(id{token: token})[:len(recordPrefix)+len(token)], func([]byte, []byte) error {
@@ -103,9 +103,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles checks up to most titles, beginning at the given key. SweepTitles removes a title if its message has no
-// counts and the title is so old that counts would have expired. SweepTitles returns the key at which the next step
-// begins, or nil after the last title. SweepTitles skips titles that it cannot read.
+// SweepTitles checks up to most titles of messages, beginning at the given key. SweepTitles removes a title if its
+// message has no counts and the title is so old that the counts would have expired. SweepTitles returns the key at
+// which its next step begins, or nil after the last title. SweepTitles skips titles that it cannot read.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})
@@ -134,7 +134,7 @@ func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, 
 	return next, nil
 }
 
-// removeTitle removes a title that was not set after the horizon, unless its message is counted.
+// removeTitle removes a title of a message, unless the title was set after the horizon or the message is counted.
 func (c *messageCounts) removeTitle(key []byte, horizon capping.Instant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics holds the metrics that only the embedded store has. Package measure counts the calls of every store.
+// metrics holds the metrics that only the embedded store has. Package measure counts the calls of every store, so
+// metrics does not.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }
@@ -19,7 +20,8 @@ func newMetrics() *metrics {
 	}
 }
 
-// register registers the metrics with the registerer. The registerer may be nil.
+// register registers the metrics of the embedded store with the registerer. If the registerer is nil, register does
+// nothing.
 func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pacerCache holds the most recently used logs of pacers in memory. Every log in the cache is committed, so the cache
-// may drop any log at any time.
+// pacerCache holds the most recently used logs of pacers in memory. Every log in the cache is committed to the
+// database, so the cache may drop any log at any time.
 type pacerCache struct {
 	most   int // approximate largest size in bytes
 	used   int
@@ -14,11 +14,11 @@ type pacerCache struct {
 	recent *list.List               // most recently used log first
 }
 
-// cacheBytes is the maximum memory of cached pacer logs. cacheBytes is enough for all logs of a few hundred pacers,
-// whatever the logs contain.
+// cacheBytes is the maximum memory for cached logs of pacers. cacheBytes is enough for all logs of a few hundred
+// pacers, whatever these logs contain.
 const cacheBytes = 32 << 20
 
-// The approximate memory in bytes of a run and of a log.
+// These constants are the approximate memory in bytes of a run of permits and of a pacer's log.
 const (
 	runBytes   = 32
 	entryBytes = 400
@@ -28,7 +28,7 @@ func newPacerCache(most int) pacerCache {
 	return pacerCache{most: most, logs: make(map[string]*list.Element), recent: list.New()}
 }
 
-// entry returns the cached log with the key, or nil if the log is not cached.
+// entry returns the cached log of the pacer with the key, or nil if the log is not cached.
 func (c *pacerCache) entry(key []byte) *entry {
 	element := c.logs[string(key)]
 	if element == nil {
@@ -43,14 +43,14 @@ func (c *pacerCache) put(e *entry) {
 	c.weigh(e)
 }
 
-// weigh updates the sizes of the log and of the cache.
+// weigh computes the size of the pacer's log again and updates the size of the cache.
 func (c *pacerCache) weigh(e *entry) {
 	c.used -= e.weight
 	e.weight = entryBytes + runBytes*(cap(e.log.Runs)+cap(e.log.Ahead))
 	c.used += e.weight
 }
 
-// shrink drops the least recently used logs while the cache is too large.
+// shrink drops the least recently used logs of pacers while the cache is too large.
 func (c *pacerCache) shrink() {
 	for c.used > c.most {
 		c.remove(c.recent.Back())
@@ -63,7 +63,7 @@ func (c *pacerCache) remove(element *list.Element) {
 	c.used -= e.weight
 }
 
-// drop drops the logs whose keys begin with the prefix from the cache.
+// drop removes the logs of pacers whose keys begin with the prefix from the cache.
 func (c *pacerCache) drop(prefix []byte) {
 	for key, element := range c.logs {
 		if strings.HasPrefix(key, string(prefix)) {

@@ -14,10 +14,10 @@ import (
 	"capper/internal/pacing"
 )
 
-// leasePrefix is the prefix of the keys of leases.
+// leasePrefix is the prefix of the database keys of leases.
 var leasePrefix = []byte{database.KeyMeta, 0xFF, 8}
 
-// The value of a lease: version (1), time of the end (8), call.
+// The stored value of a lease: version (1), time of the end (8), call.
 const (
 	leaseVersion = 1
 	leaseHeader  = 1 + 8
@@ -25,14 +25,15 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// leases holds the ends of all leases in memory. The calls of leases are only in the database.
+// leases holds, in memory, when each lease of a request for permits ends. The calls that leases hold are only in the
+// database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases from the database. loadLeases ignores an unreadable lease; the permits of its request
-// then count until their slots have passed.
+// loadLeases reads all leases from the database. If a lease is unreadable, loadLeases ignores it. The permits of the
+// lease's request then count until their slots have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})
@@ -83,8 +84,8 @@ func decodeLease(value []byte) (ends pacing.Time, call []byte, err error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), value[leaseHeader:], nil
 }
 
-// KeepLease begins or extends the lease of a request; see pacing.Leases. The store keeps the leases of all groups
-// together, so KeepLease ignores the group.
+// KeepLease begins or extends the lease of a request for permits; see pacing.Leases. The store keeps the leases of all
+// groups of pacers together, so KeepLease ignores the group.
 func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	var state pacing.LeaseState
@@ -129,7 +130,7 @@ func (l *pacerLogs) keepLease(r pacing.Request, lasts time.Duration, call []byte
 	return state, l.db.Broken()
 }
 
-// EndedLeases returns leases of all groups that have ended; see pacing.Leases.
+// EndedLeases returns ended leases of requests for permits, from all groups of pacers; see pacing.Leases.
 func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]pacing.Lease, error) {
 	var ended []pacing.Lease
 	err := l.db.Read(ctx, func() error {
@@ -155,8 +156,8 @@ func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]paci
 	return ended, nil
 }
 
-// RemoveLease removes the lease of a request if it has ended; see pacing.Leases. After a crash, a removed lease may
-// exist again, and is then removed again.
+// RemoveLease removes the lease of a request for permits if the lease has ended; see pacing.Leases. After a crash, a
+// removed lease may exist again, and the store then removes it again.
 func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
 	err := l.db.Write(ctx, func() error {
 		l.mu.Lock()

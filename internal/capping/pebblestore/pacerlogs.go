@@ -11,7 +11,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerLogs keeps the logs of all pacers. pacerLogs is safe for concurrent use.
+// pacerLogs keeps the logs of all pacers of the store. pacerLogs is safe for concurrent use.
 type pacerLogs struct {
 	db *database.DB
 
@@ -24,7 +24,7 @@ type pacerLogs struct {
 
 var _ pacing.Store = (*pacerLogs)(nil)
 
-// openPacerLogs returns the pacerLogs of an open database.
+// openPacerLogs loads the data of pacers from an open database.
 func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	lives, err := loadLives(db)
 	if err != nil {
@@ -35,7 +35,7 @@ func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 		leases: leases}, err
 }
 
-// TakePermits places the permits of the ask into the logs of its pacers; see pacing.Store.
+// TakePermits places the permits of the request ask into the logs of its pacers; see pacing.Store.
 func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return changed(ctx, l, "take permits", ask, func(kept *pacing.Ask) (pacing.Grant, bool, error) {
 		grant, err := l.take(ctx, kept)
@@ -43,8 +43,9 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 	})
 }
 
-// changed checks the ask, and calls change with a copy of it. If the change has an effect, the effect is durable when
-// changed returns. A replayed grant is also an effect, because the first call of the request may not be durable yet.
+// changed checks the request ask, and calls change with a copy of it. If change has an effect on the database, the
+// effect is durable when changed returns. A repeated request also counts as an effect, because the first call of the
+// request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer
@@ -78,7 +79,7 @@ func clone(ask *pacing.Ask) *pacing.Ask {
 	return &c
 }
 
-// take places permits in the logs of pacers, and commits them without a sync.
+// take places permits in the logs of pacers, and commits the logs without a sync to the disk.
 func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,7 @@ func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []
 	return grant
 }
 
-// entries returns the logs of the ask's targets.
+// entries returns the logs of the pacers that the request ask names.
 func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	entries := make([]*entry, len(ask.Targets))
 	for i, target := range ask.Targets {
@@ -153,7 +154,7 @@ func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	return entries, nil
 }
 
-// entry returns the log of a pacer from the cache or from the database.
+// entry returns the log of a pacer, from the cache or from the database.
 func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	key, err := logKey(l.lives[pacer], pacer, message)
 	if err != nil {
@@ -176,8 +177,8 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	return e, e.damage
 }
 
-// record writes the placed permits and the request to the database. Later calls read these writes at once, and they
-// become durable with the next sync.
+// record writes the placed permits and the request for them to the database. Later calls read these writes at once,
+// although the writes become durable only with the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()

@@ -9,10 +9,10 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordsKey is the key under which the store counts the records of pacers.
+// recordsKey is the database key under which the store counts the stored records of pacers.
 var recordsKey = []byte("\x00records")
 
-// storedGroup is the stored form of a pacing.RecordGroup with its number of records.
+// storedGroup is the stored form of a pacing.RecordGroup, with the number of records in the group.
 type storedGroup struct {
 	Client  string `json:"client"`
 	Kind    string `json:"kind"`
@@ -20,7 +20,7 @@ type storedGroup struct {
 	Number  int    `json:"number"`
 }
 
-// HasRequest reports whether the store remembers the request for permits.
+// HasRequest reports whether the store remembers the request for permits with this id.
 func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	var has bool
 	err := l.db.Write(ctx, func() error {
@@ -42,7 +42,7 @@ func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) 
 	return has, nil
 }
 
-// HasLog reports whether the target has a stored log.
+// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
 func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	pacer, message := target.Pacer, target.Message
 	var has bool
@@ -62,8 +62,8 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, er
 	return has, nil
 }
 
-// AddRecords adds to the numbers of pacers' records; see pacing.RecordStore. With an empty map, AddRecords only reads
-// the numbers.
+// AddRecords adds to the numbers of pacers' stored records; see pacing.RecordStore. If the map added is empty,
+// AddRecords only reads the numbers.
 func (l *pacerLogs) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -117,7 +117,7 @@ func encodeRecords(groups map[pacing.RecordGroup]int) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// decodeRecords returns the numbers of records of the groups that have not expired.
+// decodeRecords returns the numbers of pacers' stored records for the groups that have not expired.
 func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, error) {
 	var list []storedGroup
 	if value != nil {

@@ -16,7 +16,7 @@ func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int
 	})
 }
 
-// giveBack returns unused permits to the pacers, and commits this without a sync.
+// giveBack returns unused permits to the logs of pacers, and commits the logs without a sync to the disk.
 func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (returned pacing.Returned, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,9 +62,9 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 	return returned, l.db.Broken()
 }
 
-// forgets holds the time at which each pacer was last forgotten. A pacer that was forgotten before the database was
-// opened counts as forgotten when it was opened. If the clock went back before a pacer was forgotten, the pacer counts
-// as forgotten at the latest grant.
+// forgets holds the time at which each pacer was last forgotten. If a pacer was forgotten before the database was
+// opened, it counts as forgotten at the time of the opening. If the clock went back before a pacer was forgotten, the
+// pacer counts as forgotten at the latest grant.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant

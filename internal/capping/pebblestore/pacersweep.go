@@ -13,12 +13,12 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacersSweepFrom returns the key at which a pass of pacerLogs.Sweep begins.
+// pacersSweepFrom returns the database key at which a pass of pacerLogs.Sweep begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep checks logs of pacers and requests from the given key on, at most most of them, and removes the expired ones.
-// Sweep returns the key at which the next step begins, or nil after the last key. Sweep skips logs and requests that it
-// cannot read.
+// Sweep removes expired logs of pacers and expired requests. It checks up to most of them, from the given key on. Sweep
+// returns the key at which its next step begins, or nil after the last key. Sweep skips logs of pacers and requests
+// that it cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {
@@ -53,7 +53,8 @@ func (l *pacerLogs) now() (pacing.Time, error) {
 	return pacing.TimeOf(at), err
 }
 
-// findPast returns the keys of expired requests, and the keys of the heads of expired logs.
+// findPast returns the keys of expired requests for permits, and the keys of the heads (first values) of expired logs
+// of pacers.
 func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, next []byte, err error) {
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.PacerEnd}})
 	if err != nil {
@@ -83,8 +84,8 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage returns the key at which the sweep continues after an unreadable key: the first log of a pacer, or the
-// first log of the next life.
+// behindDamage returns the key at which the sweep continues after an unreadable key. That is the first log of a pacer,
+// or the first log of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}
@@ -100,10 +101,10 @@ func (l *pacerLogs) behindDamage(key []byte) []byte {
 	return nil
 }
 
-// isHead reports whether the key is the key of the head of a pacer's log.
+// isHead reports whether the key belongs to the head (the first stored value) of a pacer's log.
 func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(pacerLogOf(key), key) }
 
-// isPast reports whether the value is a request, or the head of a pacer's log, that has expired.
+// isPast reports whether the value is an expired request for permits, or the head of an expired log of a pacer.
 func isPast(key, value []byte, now pacing.Time) bool {
 	if key[0] == database.KeyRequest {
 		expires, err := decodeExpiry(value)

@@ -7,9 +7,9 @@ import (
 	"capper/internal/capping"
 )
 
-// plan holds the users of a call, sorted by stripe. The upper 32 bits of an element are a whole dense id, or the upper
-// half of an image. The lower 32 bits are the user's index in the call. One sort of integers therefore works for dense
-// ids and for images.
+// plan holds the users of a call, sorted by stripe (users with a common lock). The upper 32 bits of an element of the
+// plan are a whole dense id, or the upper half of an id image (64-bit number). The lower 32 bits of an element are the
+// user's index in the call. One sort of integers therefore works for dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -18,7 +18,7 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// arrange makes p the plan of the given users; r determines their stripes.
+// arrange makes p the plan of the given users; the argument r determines the stripes of the users.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -44,7 +44,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// user returns the user of an element, and the user's index in the call.
+// user returns the user of an element of the plan, and the user's index in the call.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {
@@ -53,23 +53,23 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	return capping.UserID(packed >> 32), index
 }
 
-// portion is a part of a plan: the users of the stripes from first up to, but not including, last.
+// portion is a part of a plan: the users whose stripes are from first up to, but not including, last.
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users that are decided before the locks are released. portionUsers limits
-// how long a call for one user waits for a large call.
+// portionUsers is the approximate number of users that a call decides before it releases its locks. portionUsers limits
+// how long a call for one user waits for the locks of a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of a portion, and returns their elements. The users' keys in the database have the same
-// order as the elements. Images with equal upper halves may be in another order than their keys, which costs only time.
-// A call hardly ever has images with equal upper halves.
+// sortPortion sorts the users of a portion, and returns their elements of the plan. The elements are in the same order
+// as the users' keys in the database. If id images have equal upper halves, their order may differ from that of their
+// keys, which costs only time. A call hardly ever has id images with equal upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)
 	return users
 }
 
-// portions appends the portions of the plan to dst. Each portion has at least one user.
+// portions divides the plan into portions and appends them to dst. Each portion has at least one user.
 func (p *plan) portions(dst []portion) []portion {
 	first := 0
 	for s := range stripeCount {

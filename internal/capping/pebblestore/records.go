@@ -9,17 +9,17 @@ import (
 
 var _ pacing.RecordStore = (*Store)(nil)
 
-// HasRequest reports whether the store remembers the request for permits.
+// HasRequest reports whether the store remembers the request for permits with this id.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
 
-// HasLog reports whether the target has a stored log.
+// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }
 
-// AddRecords adds to the numbers of pacers' records; see pacing.RecordStore.
+// AddRecords adds to the numbers of pacers' stored records; see pacing.RecordStore.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// The value of a remembered request: version (1), time of expiry (8), grant.
+// The stored value of a remembered request: version (1), time of expiry (8), grant.
 const (
 	requestVersion = 1
 	requestHeader  = 1 + 8

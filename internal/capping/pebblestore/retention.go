@@ -21,22 +21,23 @@ type retention struct {
 	until  capping.Instant
 }
 
-// passed reports whether every send that was recorded under this retention is older than the retention.
+// passed reports whether every send that was recorded under this retention is older than the retention, so that it has
+// no effect.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
-// retentions lists the retentions that can still determine which sends the store deletes. The last retention in the
-// list is in force. Each earlier retention in the list is longer, and was in force until an earlier time.
+// retentions lists the retentions that can still determine which sends the store deletes. The last element of the list
+// is the retention in force. Each earlier element is a longer retention, which was in force until an earlier time.
 type retentions []retention
 
 const (
-	// retentionLead is the time by which a retention is noted in advance as in force, so that not every call writes a
-	// note. The noted end of a retention is therefore never too early.
+	// retentionLead is the time by which the end of a retention is stored in advance, so that not every call writes to
+	// the database. Because of the lead, the stored end of a retention is never too early.
 	retentionLead = capping.Instant(time.Hour / time.Millisecond)
-	// maxRetentions limits the stored list if an operator often changes the limits.
+	// maxRetentions is the maximum length of the stored list, for the case that an operator often changes the limits.
 	maxRetentions = 16
 )
 
-// with returns the list after a retention of the given milliseconds is put in force now.
+// with returns the list of retentions after a retention of the given milliseconds is put in force now.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -55,7 +56,7 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// last returns the retention in force. last returns the zero retention if none is known.
+// last returns the retention in force. If no retention is known, last returns the zero retention.
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}
@@ -89,13 +90,15 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the retention of the given milliseconds is noted as in force for some time to come.
+// inForce reports whether the list already says that the retention of the given milliseconds is in force for some time
+// to come.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// notedRetentions holds the retentions of the store. Reading the retentions takes one atomic load.
+// notedRetentions holds the list of the store's retentions for concurrent use. Reading the list of retentions takes one
+// atomic load.
 type notedRetentions struct {
 	mu    sync.Mutex // protects changes
 	noted atomic.Pointer[retentions]
@@ -109,8 +112,8 @@ func (k *notedRetentions) current() retentions {
 }
 
 // retain returns the retention by which the store deletes log entries: the longest retention that was recently in
-// force. If the call records sends, retain also notes the retention of the call's policy. A policy that has a shorter
-// retention for a moment or by mistake therefore deletes no entry that other policies need.
+// force. If the call records sends, retain also stores that the retention of the call's policy is in force. If a policy
+// has a shorter retention for a moment or by mistake, the store therefore deletes no entry that other policies need.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -126,8 +129,8 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention writes the retention to the database, so that the retention survives restarts. The write-ahead log then
-// has the retention before the records of the call.
+// noteRetention writes the retention to the database, so that the store knows it after a restart. The write-ahead log
+// then has the retention before the sends that the call records.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -145,8 +148,8 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	return noted, s.db.Broken()
 }
 
-// loadRetentions reads the retentions from the database. Earlier versions of capper wrote only one retention, which
-// counts as in force until now.
+// loadRetentions reads the list of retentions from the database. Earlier versions of capper wrote only one retention,
+// which counts as in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -170,8 +173,8 @@ func (s *Store) loadRetentions() error {
 	return nil
 }
 
-// encodeRetentions returns for each retention its milliseconds (8) and the instant until which it was in
-// force (8).
+// encodeRetentions encodes each retention as its milliseconds (8 bytes) and the instant until which it was in force (8
+// bytes).
 func encodeRetentions(noted retentions) []byte {
 	var value []byte
 	for _, r := range noted {
@@ -206,7 +209,8 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention returns the milliseconds in a stored retention. If the value is nil, decodeRetention returns 0.
+// decodeRetention returns the milliseconds in a stored retention. If there is no stored retention (the value is nil),
+// decodeRetention returns 0.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

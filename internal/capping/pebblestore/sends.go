@@ -10,10 +10,11 @@ import (
 	"capper/internal/messages"
 )
 
-// Stripe caches the counts of sends for one stripe of users. The caller locks the Stripe.
+// Stripe caches the counts of sends of messages for one stripe (users with a common lock). The caller must hold the
+// lock of the stripe.
 type Stripe struct{ sends map[cell]*sends }
 
-// cell identifies a message's count of sends within a stripe of users.
+// cell identifies a message's count of sends to the users of one stripe.
 type cell life
 
 type sends struct {
@@ -21,19 +22,19 @@ type sends struct {
 	unreadable bool // an unreadable count is not increased
 }
 
-// mostCells is the largest number of counts in the cache of one stripe.
+// mostCells is the largest number of counts of sends in the cache of one stripe.
 const mostCells = 64
 
-// Tally counts the changes of logs in one portion of a call, by message and channel.
+// Tally sums the changes of users' logs in one portion of a call, by message and channel.
 type Tally []tallied
 
-// tallied holds the numbers of sends of one message on one channel.
+// tallied holds the numbers of sends of one message on one channel in a Tally.
 type tallied struct {
 	id
 	messages.Sends
 }
 
-// Of returns the counter for the sends of the token on the channel.
+// Of returns the numbers in the Tally for the sends of the token's message on the channel.
 func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
 	for i := range *t {
 		if (*t)[i].channel == channel && (*t)[i].token == token {
@@ -44,8 +45,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a tally to the stored counts of a stripe, in the batch that also changes the logs. Count leaves out
-// messages that are not in lives.
+// Count adds a tally to the stored counts of sends of a stripe, in the same batch that changes the users' logs. Count
+// leaves out messages that are not in lives, because these are not counted.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -87,7 +88,7 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// sum returns the numbers of sends of a message in one life, summed over all stripes of users.
+// sum returns the numbers of sends of a message since its counts began, summed over all stripes of users.
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)

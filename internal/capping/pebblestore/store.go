@@ -15,7 +15,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Store is a durable store that is embedded in the process. A Store is safe for concurrent use.
+// Store is a durable capping.Store that is embedded in the process, without a server. A Store is safe for concurrent
+// use.
 type Store struct {
 	db      *database.DB
 	clock   func() time.Time
@@ -112,9 +113,9 @@ func newStore(config Config) *Store {
 // ClockTolerance returns 0, because one process has one clock.
 func (s *Store) ClockTolerance() time.Duration { return 0 }
 
-// Health returns the store's state from memory, without access to the disk. The state is "down" if the disk has refused
-// a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to tables or if
-// damaged logs are known. Otherwise the state of the store is "ok".
+// Health returns the store's state from memory, without a read from the disk. The state is "down" if the disk has
+// refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
+// tables or if damaged logs are known. In any other case, the state of the store is "ok".
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
@@ -134,13 +135,13 @@ func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant,
 	return s.pacers.TakePermits(ctx, ask)
 }
 
-// ReturnPermits returns unused permits of a request to its pacers; see pacing.Store.
+// ReturnPermits returns the unused permits of a request to its pacers; see pacing.Store.
 func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	return s.pacers.ReturnPermits(ctx, ask, used)
 }
 
-// ForgetPacer removes the logs of a pacer; see pacing.Store. The store keeps the logs of all groups together, so
-// ForgetPacer ignores the group.
+// ForgetPacer removes the logs of a pacer; see pacing.Store. The store keeps the logs of all groups of pacers together,
+// so ForgetPacer ignores the group.
 func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.ForgetPacer(ctx, pacer, group)
 }
@@ -151,18 +152,18 @@ func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, l
 	return s.pacers.KeepLease(ctx, group, r, lasts, call)
 }
 
-// EndedLeases returns leases that have ended; see pacing.Leases.
+// EndedLeases returns leases of requests for permits that have ended; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	return s.pacers.EndedLeases(ctx, group, most)
 }
 
-// RemoveLease removes a lease that has ended; see pacing.Leases.
+// RemoveLease removes the lease of a request for permits that has ended; see pacing.Leases.
 func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
 	return s.pacers.RemoveLease(ctx, group, r)
 }
 
-// missing returns a text about sends and changes to sets that a restored store lacks, while limits may still count
-// these sends. If the store lacks nothing that can matter, missing returns "".
+// missing returns a text about sends and changes to sets that a restored store lacks, as long as limits may still count
+// these sends. If the store lacks nothing that a decision may need, missing returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil {
@@ -179,20 +180,20 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is the time for which a restored store warns of missing changes to sets. After missingChanges, builds
-// of segments should contain the missing changes.
+// missingChanges is the time for which a restored store warns of missing changes to sets. By the end of missingChanges,
+// new builds of segments should contain the missing changes.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.
 func (s *Store) IDs() IDs { return s.db.IDs() }
 
-// Identity returns the store's id and its newest mark, a number that increases while the store is in use. An older copy
-// of the store has a lower mark.
+// Identity returns the store's id and its newest identity mark (a number that increases while the store is in use). An
+// older copy of the store has a lower identity mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
 // Backup writes an archive of the store's current data while other calls continue. The archive contains everything that
-// the store had answered before the call. If Backup returns an error, the bytes written so far are useless. channels
-// holds the channels of the policy by name.
+// the store had answered before the call of Backup. If Backup returns an error, the bytes written so far are useless.
+// The argument channels holds the channels of the policy by name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
@@ -215,8 +216,8 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 }
 
 // Close stops the background work, waits for calls whose caller has stopped waiting, and closes the database. Close
-// waits up to half a minute, or up to two seconds if the store is out of service. After that time, Close does not close
-// Pebble but freezes the files, which loses nothing that the store has answered.
+// waits up to half a minute, or up to two seconds if the store is out of service. If this time is over, Close freezes
+// the files instead of closing Pebble. This loses nothing that the store has answered.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

@@ -6,9 +6,9 @@ import (
 	"capper/internal/capping"
 )
 
-// stripe is a lock for the logs of some users, with their cached logs and their cached counts of sends. Runs of
-// neighbouring users are in the same stripe, so that an ascending batch reads neighbouring keys together. A goroutine
-// that locks several stripes locks them in ascending order.
+// stripe is a lock for the logs of some users. A stripe also holds their cached logs and their cached counts of sends.
+// Neighbouring users (a run) are in the same stripe, so that a batch in ascending order reads neighbouring keys
+// together. A goroutine that locks several stripes locks them in ascending order.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
@@ -17,7 +17,8 @@ type stripe struct {
 
 const stripeCount = 256
 
-// runs is the number of lower bits in which the users of one run may differ.
+// runs is the number of lower bits in which the ids of neighbouring users (a run) may differ. The users of a run share
+// a stripe.
 type runs uint8
 
 const (
@@ -25,11 +26,11 @@ const (
 	imageRuns runs = 48 // one user in 65,536: 76 of 5 million users, 4,100 of 270 million
 )
 
-// ofImages reports whether r is for a store of images.
+// ofImages reports whether r is for a store whose users are id images (64-bit numbers of ids).
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// stripe returns the index of the user's stripe. Multiplication by the golden ratio spreads the runs over the stripes,
-// so that ids with a large common step do not all fall into one stripe.
+// stripe returns the index of the stripe that holds the user's log. Multiplication by the golden ratio distributes the
+// runs of users over the stripes. Ids with a large common step therefore do not all share one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
 // makeStripes prepares the stripes of an open database, each with a log cache of the given size.
@@ -43,7 +44,7 @@ func (s *Store) makeStripes(cacheBytes int64) {
 	}
 }
 
-// cacheOf returns the log cache of the user's stripe. The caller of cacheOf holds the stripe's lock.
+// cacheOf returns the log cache of the user's stripe. The caller of cacheOf holds the lock of the stripe.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

@@ -12,8 +12,9 @@ import (
 	"capper/internal/messages"
 )
 
-// The sweep walks slowly over all keys of the database, and removes expired logs and message texts. A write of a log
-// also removes expired entries. The sweep is for the logs of users who receive no more sends.
+// The sweep is a slow walk over all keys of the database, which removes expired logs and message texts. A write of a
+// user's log also removes the log's expired entries. Only the sweep removes the logs of users who receive no more
+// sends.
 const (
 	sweepKeys  = 20_000 // largest number of keys in a step, which takes about 10 ms
 	sweepPause = 60     // number of skipped steps after a pass over all keys
@@ -49,14 +50,14 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	}
 }
 
-// reportTending logs an error of background work. The store tries failed background work again later.
+// reportTending logs an error of background work. The store tries the failed background work again later.
 func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("background work of the embedded store failed", "work", work, "error", err.Error())
 	}
 }
 
-// sweep is the progress of a pass over some keys of the database.
+// sweep is the progress of a walk over some keys of the database, which removes expired data.
 type sweep struct {
 	start []byte
 	step  func(ctx context.Context, from []byte) (next []byte, err error)
@@ -78,8 +79,8 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	return err
 }
 
-// sweepStep checks keys, from the given key on, and removes expired logs and message texts. sweepStep returns the key
-// at which the next step begins, or nil after the last key.
+// sweepStep checks the keys of the database from the given key on, and removes expired logs and message texts.
+// sweepStep returns the key at which its next step begins, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -135,7 +136,7 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs locks the users' stripes, and removes the logs that are still expired under the locks.
+// removeLogs locks the users' stripes, and removes those logs that are still expired now that no call can change them.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -150,7 +151,8 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages locks message texts, and removes the texts that are still expired under the lock.
+// removeMessages locks the message texts, and removes those texts that are still expired now that no call can change
+// them.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return
@@ -171,7 +173,8 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepCounts returns a step that sweeps the counts or the titles of messages, which are kept about as long as logs.
+// sweepCounts returns a step function that removes expired counts or titles of messages, which are kept about as long
+// as logs.
 func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instant, keep time.Duration) ([]byte, error),
 ) func(ctx context.Context, from []byte) (next []byte, err error) {
 	return func(ctx context.Context, from []byte) (next []byte, err error) {
@@ -187,12 +190,12 @@ func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instan
 	}
 }
 
-// countsKept returns the time for which the counts of messages are kept after the last call.
+// countsKept returns the time for which the store keeps the counts of a message after the message's last call.
 func (s *Store) countsKept(now capping.Instant) time.Duration {
 	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 }
 
-// sweepPacers runs one step of the sweep over the logs of pacers and remembered requests.
+// sweepPacers runs one step of the sweep, which removes expired logs of pacers and expired requests.
 func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.pacers.Sweep(from, sweepKeys)

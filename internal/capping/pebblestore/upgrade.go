@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Upgrades of the format run while the store serves calls. A store in an older format has the newest format as soon as
-// it is open: calls write the newest format and read both formats. A background walk over all logs, as slow as the
-// sweep, rewrites logs that no call has written. The progress of the walk is stored in the order of the writes, so that
-// the walk continues after a crash.
+// Upgrades of the store's format run while the store serves calls. As soon as a store in an older format is open, it
+// has the newest format: calls write the newest format and read both formats. A background walk over all logs, as slow
+// as the sweep, rewrites those logs that no call has written. The database stores the progress of the walk in the order
+// of the writes, so that the walk continues after a crash.
 
-// upgradeStep checks the given number of keys, and rewrites logs that are in an older format.
+// upgradeStep checks the given number of keys of the database, and rewrites logs that are in an older format.
 func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	upgrade := s.db.Upgrade()
 	if upgrade == nil {
@@ -37,7 +37,7 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld finds the logs in an older format among the given number of keys. findOld returns the key at which the next
+// findOld finds the logs in an older format among the given number of keys. findOld returns the key at which its next
 // step begins, or nil after the last log. findOld skips logs that it cannot read.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// maxLogSize is the size in bytes of the largest log: LogBound entries on every channel, and LogBound without a
-// channel.
+// maxLogSize is the size in bytes of the largest log of a user: LogBound entries on every channel, and LogBound without
+// a channel.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
 // The stored value of a log is the version of its format, followed by the entries in the format of package capping.
@@ -26,7 +26,7 @@ const (
 )
 
 // decodeLog returns the log in a stored value, and the version of the value's format. An empty value is an error,
-// because a user without sends has no stored value. The log shares the bytes of the value.
+// because a user without sends has no stored value. The returned log shares the bytes of the value.
 func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	log, version = capping.Log(value), bareVersion
 	if len(value)%capping.EntrySize == logHeader {
@@ -48,11 +48,11 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	return log, version, nil
 }
 
-// beginLog appends the version byte, which precedes a log's entries, to dst.
+// beginLog appends the version byte to dst, which precedes the entries of a log.
 func beginLog(dst []byte) []byte { return append(dst, logVersion) }
 
-// entriesOf returns the log in a value that was started with beginLog. If the value is nil, entriesOf returns an empty
-// log.
+// entriesOf returns the log in a value that begins with the bytes of beginLog. If the value is nil, entriesOf returns
+// an empty log.
 func entriesOf(value []byte) capping.Log {
 	if len(value) <= logHeader {
 		return nil
