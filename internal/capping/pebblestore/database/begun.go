@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun lists the unfinished tables that Pebble began while it opened the database and has not removed. For each table
-// name, the list says whether the file system refused a write. No manifest of the database names an unfinished table.
-// The zero begun is an empty list.
+// begun lists the unfinished tables: tables that Pebble began to write while it opened the database. For each table,
+// the list says whether the file system refused a write. Pebble needs no unfinished table, because no manifest of the
+// database names it. The zero begun is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool
@@ -31,8 +31,8 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// end removes a closed table from the list, because Pebble now uses the table. If a write to the table was refused, end
-// leaves the table in the list.
+// end removes a table that Pebble has closed from the list, because Pebble now uses the table. If a write to the table
+// was refused, end leaves the table in the list.
 func (b *begun) end(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *begun) forget(name string) {
 	delete(b.tables, name)
 }
 
-// remove removes the unfinished tables from the disk. An error while removing a table does no harm.
+// remove removes the unfinished tables in the list from the disk. If remove cannot remove a table, this does no harm.
 func (b *begun) remove(fs vfs.FS) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// defaultClockBound is the largest accepted lead of the clock over the known time. If a machine slept for less than
-	// this time, the store continues without a restart.
+	// defaultClockBound is the default of the time by which the clock may be ahead of the known time. If a machine
+	// slept for less than this time, the store continues without a restart.
 	defaultClockBound = 24 * time.Hour
-	// longestRest is the longest plausible time during which a store was not used. It is longer than any window of a
-	// limit. After a longer time, Open returns an error, because the clock may be wrong.
+	// longestRest is the longest plausible time between two uses of a store. longestRest is longer than any window of a
+	// limit. If a store was unused for longer than longestRest, Open returns an error, because the clock may be wrong.
 	longestRest = 400 * 24 * time.Hour
 )
 
-// clockGuard detects a clock that is far ahead of the real time. The guard compares the clock with a known time, plus
-// the time that the monotonic clock has counted since then. The known time is the file system's time when the store was
-// opened, or the time of the last mark if that is later.
+// clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with a known time,
+// plus the time that the monotonic clock has counted since then. The known time is the file system's time at the
+// opening of the store, or the time of the last identity mark if later.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
@@ -37,14 +37,15 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now returns the clock's time as an Instant. Now returns an error if the clock is wrong, so that a wrong time gets
-// into no log.
+// Now returns the time of the process's clock as an Instant. If the clock is wrong, Now returns an error, so that a
+// wrong time gets into no log.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// Time returns the clock's time. Time returns an error if the clock is wrong, so that a wrong time gets into no log.
+// Time returns the time of the process's clock. If the clock is wrong, Time returns an error, so that a wrong time gets
+// into no log.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err
@@ -64,7 +65,7 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	return at, now, nil
 }
 
-// checkRest compares the clock with the time of the last mark, when the store starts.
+// checkRest compares the clock with the time of the last identity mark, when the store starts.
 func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {

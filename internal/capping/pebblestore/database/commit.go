@@ -20,8 +20,8 @@ func (d *DB) Commit(batch *pebble.Batch) {
 	d.written.Add(1)
 }
 
-// Sync returns when every earlier Commit is durable. Calls of Sync at the same time share one write to the disk. Sync
-// uses the context only for the trace.
+// Sync returns when the writes of every earlier Commit are durable on the disk. Concurrent calls of Sync share one
+// write to the disk. Sync uses its context only for the trace.
 func (d *DB) Sync(ctx context.Context) error {
 	written := d.written.Load()
 	if d.synced.Load() >= written {
@@ -43,7 +43,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put adds a write of the user's value to the batch. If value is empty, Put removes the user's value.
+// Put adds a write of the user's log to the batch. If the value is empty, Put adds a removal of the user's log.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	d.putValue(batch, user, value)
 	d.mend(batch, user, value)
@@ -67,7 +67,7 @@ func (d *DB) putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
 type Copy struct {
 	Dir  string
 	ID   string    // the store's id
-	Mark uint64    // the newest mark in the copy
+	Mark uint64    // the newest identity mark in the copy
 	At   time.Time // the time of the mark: everything answered until then is in the copy
 	IDs  IDs       // the kind of the users' ids
 }
@@ -75,9 +75,10 @@ type Copy struct {
 // errCopied is the error of a backup while another backup is in progress.
 var errCopied = errors.New("another backup is in progress")
 
-// Copy copies the database, with everything that was committed before the call. The tables in the copy are hard links.
-// The copy therefore needs disk space only for the write-ahead logs, and for tables that the database has replaced
-// since then. The returned function end removes the copy.
+// Copy copies the database to files inside the directory, with everything that was committed before the call. In the
+// copy, the tables are hard links to the tables of the database. The copy therefore needs disk space only for the
+// write-ahead logs, and for tables that the database has replaced since then. The returned function end removes the
+// copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied
@@ -102,11 +103,11 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. The space is for
-// the store, which continues to write during the copy.
+// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. The additional
+// space is for the store, which continues to write during the copy.
 const copyRoom = 2 * memTables * memTableSize
 
-// checkRoom returns an error if a copy could fill the disk of the store.
+// checkRoom returns an error if a copy of the database could fill the disk.
 func (d *DB) checkRoom() error {
 	usage, err := d.config.FS.GetDiskUsage(d.config.Path)
 	if err != nil {

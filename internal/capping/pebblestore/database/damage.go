@@ -17,8 +17,9 @@ import (
 	"capper/internal/capping"
 )
 
-// damage lists the logs that cannot be read: single invalid logs, and damaged blocks of tables. Each read of a damaged
-// block takes Pebble tens of milliseconds, so the database reads a block only until the affected users are known.
+// damage lists the logs that cannot be read: single logs with invalid values, and logs in damaged blocks of tables.
+// Each read of a damaged block takes Pebble tens of milliseconds. The database therefore reads a block only until the
+// affected users are known.
 type damage struct {
 	mu     sync.Mutex
 	users  map[capping.UserID]error // some users whose values are not valid logs
@@ -38,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add notes that the user's log cannot be read, and reports whether this was not known before.
+// add records that the user's log cannot be read, and reports whether this was not known before.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +59,7 @@ func (d *damage) remove(user capping.UserID) {
 	delete(d.users, user)
 }
 
-// block returns the damaged block that may contain the user's log.
+// block returns the damaged block in which the user's log may be.
 func (d *damage) block(user capping.UserID) (b block, found bool) {
 	blocks := d.blocks.Load()
 	if blocks == nil {
@@ -76,7 +77,8 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// put adds a damaged block to the list, and combines it with blocks that it overlaps. The caller of put holds d.mu.
+// put adds a damaged block to the list, and combines it with blocks in the list that it overlaps. The caller of put
+// holds d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
 	if known := d.blocks.Load(); known != nil {
@@ -93,14 +95,14 @@ func (d *damage) put(b block) {
 	d.blocks.Store(&blocks)
 }
 
-// Damage says how much damage in a database is known.
+// Damage says how much damage is known in the files of a database.
 type Damage struct {
 	Blocks     int  // number of damaged blocks of logs
 	Logs       int  // number of unreadable logs outside damaged blocks, including logs of pacers
 	Unfiltered bool // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
-// Damage returns the damage of the database that is known now.
+// Damage returns the damage of the database's files that is known now.
 func (d *DB) Damage() Damage {
 	damage := Damage{Unfiltered: d.damaged.unfiltered.Load()}
 	if blocks := d.damaged.blocks.Load(); blocks != nil {
@@ -112,7 +114,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// err returns an error about the known damage for the status, or nil if no damage is known.
+// err returns an error about the known damage, which the status shows, or nil if no damage is known.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -137,15 +139,15 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether the user's log was written after its block was damaged. Pebble finds such a log in a newer
-// level, without a read of the damaged block.
+// isMended reports whether the user's log was written again after its block was damaged. Pebble finds such a log in a
+// newer level of the database, without a read of the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
 }
 
-// mend notes in the batch that the user's log is readable again, although its old block is damaged. If the log is
-// removed, mend writes an empty value. A deletion would not keep Pebble from reading the damaged block.
+// mend records in the batch that the user's log is readable again, although its old block is damaged. If the write
+// removes the log, mend writes an empty value instead. After a deletion, Pebble would still read the damaged block.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -159,7 +161,7 @@ func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	}
 }
 
-// loadMended loads the users whose logs were written after damage and before this start.
+// loadMended loads the users whose logs were written again after damage and before this start.
 func (d *DB) loadMended() error {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{keyMended}, UpperBound: []byte{keyMended + 1}})
 	if err != nil {
@@ -174,7 +176,7 @@ func (d *DB) loadMended() error {
 	return it.Error()
 }
 
-// NoteUnreadable counts that the user's log could not be read, and logs this once for each user.
+// NoteUnreadable counts that the user's log could not be read. NoteUnreadable logs this once for each user.
 func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
@@ -184,10 +186,11 @@ func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error)
 	}
 }
 
-// NoteErased removes the user from the list of unreadable logs.
+// NoteErased removes the user from the list of users with unreadable logs.
 func (d *DB) NoteErased(user capping.UserID) { d.damaged.remove(user) }
 
-// NotePacerUnreadable counts that the pacer's log at the key could not be read, and logs this once for each key.
+// NotePacerUnreadable counts that the pacer's log at the key could not be read. NotePacerUnreadable logs this once for
+// each key.
 func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.CountError("log")
 	d.damaged.mu.Lock()
@@ -202,7 +205,7 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
-// NoteForgotten removes the keys with the prefix from the list of unreadable pacer logs.
+// NoteForgotten removes the keys with the prefix from the list of pacers' unreadable logs.
 func (d *DB) NoteForgotten(prefix string) {
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()
@@ -237,5 +240,5 @@ func (d *DB) AcceptsLostChanges() (bool, error) {
 	return err == nil, err
 }
 
-// AcceptedLostChanges removes the operator's file, so that the file does not accept a later loss too.
+// AcceptedLostChanges removes the file ACCEPT-LOST-CHANGES, so that it does not accept a later loss too.
 func (d *DB) AcceptedLostChanges() error { return d.config.FS.Remove(d.AcceptFile()) }

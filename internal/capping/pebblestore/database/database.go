@@ -19,18 +19,19 @@ type Config struct {
 	Path   string           // the directory, for one process at a time; the file PATH.id lies beside it
 	Clock  func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: no log
-	// ClockBound is the largest accepted lead of the clock. The comparison time is the file system's time at the start,
-	// plus the time since then. A zero ClockBound means 24 hours.
+	// ClockBound is the largest accepted lead of the process's clock over a comparison time. The comparison time is the
+	// file system's time at the start, plus the time that has passed since then. A zero ClockBound means 24 hours.
 	ClockBound time.Duration
-	// MustExist makes Open return an error if the store does not exist. Otherwise Open creates an empty store.
+	// MustExist makes Open return an error if no store exists in the directory. If MustExist is false, Open creates an
+	// empty store when none exists.
 	MustExist bool
-	// CountError is called with the kind of each error. If CountError is nil, errors are not counted.
+	// The database calls CountError with the kind of each error. If CountError is nil, errors are not counted.
 	CountError func(kind string)
 	// CacheBytes limits the memory for cached database blocks. Write buffers take at most 192 MiB more.
 	CacheBytes int64
 	// FS is the file system of the directory. If FS is nil, the disk is used.
 	FS vfs.FS
-	// IDs says which ids the users have. If a store has another kind of ids, Open returns an error.
+	// IDs says which kind of ids the users have. If the store has another kind of ids, Open returns an error.
 	IDs IDs
 }
 
@@ -66,7 +67,7 @@ type DB struct {
 	written atomic.Int64  // number of commits
 	synced  atomic.Int64  // number of commits that are known to be durable
 	damaged damage
-	wide    bool                    // users are 64-bit images, which take more bytes in keys
+	wide    bool                    // users are id images, 64-bit numbers that take more bytes in keys
 	upgrade atomic.Pointer[upgrade] // nil: no upgrade is in progress
 	changes atomic.Bool             // the store has the format changesFormat, or users are images
 	outage
@@ -74,7 +75,7 @@ type DB struct {
 	guard       clockGuard
 	marking     sync.Mutex // protects identity
 	identity    identity
-	marked      atomic.Int64           // the value of written at the last mark
+	marked      atomic.Int64           // the value of written at the last identity mark
 	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
 	watch       watch
 	copying     atomic.Bool    // a backup is in progress
@@ -83,11 +84,11 @@ type DB struct {
 	running     sync.WaitGroup // calls in progress, including calls whose caller has stopped waiting
 }
 
-// maxCalls is the largest number of writing calls in progress, and also of reading calls in progress. Additional calls
-// wait, so that a stalled disk does not collect an unbounded number of goroutines.
+// maxCalls is the largest number of writing calls in progress, and also the largest number of reading calls in
+// progress. Additional calls wait, so that a stalled disk does not collect an unbounded number of goroutines.
 const maxCalls = 256
 
-// load checks the format of the database, and loads its identity and its other stored data.
+// load checks the format of the database, and loads its identity and the other data that it keeps in memory.
 func (d *DB) load(config Config) error {
 	d.loadRestored()
 	version, err := d.checkFormat()
@@ -108,10 +109,11 @@ func (d *DB) Created() bool { return d.created }
 
 const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
-// Health returns the state of the database from memory, without access to the disk. The state is "down" if the disk has
-// refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
-// tables or if damaged logs are known. Otherwise the state of the database is "ok". NeedsRestart is true only if the
-// store is out of service. A wrong clock needs no restart, because an operator can correct it.
+// Health returns the state of the database from memory, without a read from the disk. The state is "down" if the disk
+// has refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
+// tables or if damaged logs are known. In any other case, the state of the database is "ok". NeedsRestart is true only
+// if the store is out of service. If the clock is wrong, a restart is not needed, because an operator can correct the
+// clock.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {

@@ -12,16 +12,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a file system between Pebble and the real file system. Pebble panics if its write-ahead log or manifest
-// cannot be written. Some of these panics leave a mutex locked, which no recover releases. disk therefore hides errors
-// of the write-ahead log and the manifest from Pebble. disk reports such an error to the store and freezes, which has
-// the same effect on the files as a power cut. A frozen disk changes nothing in the directory. Pebble sees only
-// successful writes and can still read and close. The store confirms no call whose write only seemed to succeed.
+// disk is a file system between Pebble and the real file system, which handles refused writes. If its write-ahead log
+// or its manifest cannot be written, Pebble panics. Some of these panics leave a mutex locked, which recover does not
+// unlock. disk therefore hides errors in writes of the write-ahead log and the manifest from Pebble. After such an
+// error, disk reports it to the store and freezes. This has the same effect on the files as a power cut. A frozen disk
+// changes nothing in the directory. On a frozen disk, Pebble sees only successful writes, and can still read and close.
+// The store confirms no call whose write only seemed to succeed.
 //
-// For table files, disk returns the error of a refused write. Pebble retries such a table without a pause, so disk
-// pauses before it returns the error.
+// If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
+// disk pauses before it returns the error.
 //
-// In the folder of a backup copy, a refused write fails only the copy.
+// If a write in the folder of a backup copy is refused, only the copy fails.
 type disk struct {
 	vfs.FS
 	Notes   *notes
@@ -38,7 +39,7 @@ type disk struct {
 }
 
 // New returns the disk of a directory whose database is being opened. If the file system refuses a write, the disk
-// calls the function refused before Pebble gets a result.
+// calls the function refused, before Pebble gets a result.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -46,17 +47,18 @@ func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	}
 }
 
-// Serve marks the database as open. After Serve, Pebble never sees a refused write of its write-ahead log or manifest.
+// Serve records that the database is open. After Serve, Pebble never sees a refused write of its write-ahead log or
+// manifest.
 func (d *disk) Serve() { d.serving.Store(true) }
 
 // Serving reports whether the database is open.
 func (d *disk) Serving() bool { return d.serving.Load() }
 
-// TableRefused reports whether a table could not be written while the database was being opened. Pebble would retry
-// such a table without end.
+// TableRefused reports whether the file system refused to write a table while the database was being opened. Pebble
+// would retry the write of such a table without end.
 func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 
-// EndPauses ends all pauses in which disk delays an error.
+// EndPauses ends all pauses with which disk delays errors.
 func (d *disk) EndPauses() { close(d.quit) }
 
 var errFrozen = errors.New("the store is out of service and rejects writes")
@@ -64,7 +66,7 @@ var errFrozen = errors.New("the store is out of service and rejects writes")
 // retryPause is the time for which disk delays the error of a table that could not be written.
 const retryPause = time.Second
 
-// Freeze prevents all further changes on the disk, and returns when no change is in progress. If the database was not
+// Freeze prevents all further changes of the files, and returns when no change is in progress. If the database was not
 // opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
@@ -75,7 +77,7 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// change runs an operation whose failure does no harm, unless the disk is frozen.
+// change runs an operation on the files whose failure does no harm, unless the disk is frozen.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -85,8 +87,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 	return false, op()
 }
 
-// write runs an operation that must not fail. If the operation fails, the disk freezes, so that no later write of
-// Pebble changes the directory.
+// write runs an operation on the files that must not fail. If the operation fails, the disk freezes, so that no later
+// write of Pebble changes the directory.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
 	serving := d.serving.Load()
@@ -128,7 +130,7 @@ func (d *disk) pause() {
 	}
 }
 
-// create opens a file for writing.
+// create opens a file of the database for writing.
 func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	if IsTable(name) && d.tableRefused.Load() && !d.serving.Load() {
 		d.pause() // this is Pebble's next attempt, and no caller waits for it
@@ -172,7 +174,7 @@ func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, option
 	return d.create(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, options...) })
 }
 
-// ReuseForWrite renames a file and opens the file for writing.
+// ReuseForWrite renames a file and opens it for writing.
 func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return d.create(to, func() (vfs.File, error) {
 		if err := d.Notes.remove(from); err != nil {
@@ -242,26 +244,26 @@ func (d *disk) RemoveAll(name string) error {
 	return err
 }
 
-// Lock returns a lock without effect. The store itself holds the lock of the directory, because a broken database would
-// release the lock too early.
+// Lock returns a lock that has no effect. The store itself holds the lock of the directory, because Pebble would
+// release the lock too early after a fault.
 func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. The folder is on the file system of
-// the database, so that hard links work and the copied tables take no additional space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. The folder of the copy is on the
+// file system of the database. Hard links therefore work, and the copied tables take no additional space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
 	"stop the service and copy the directory, or move the store to a file system with hard links")
 
-// isCopy reports whether the file belongs to the backup copy.
+// isCopy reports whether the file belongs to a backup copy.
 func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a backup copy. The Sync of a copyDir does nothing. Nobody needs a copy after a crash, but
+// copyDir is the folder of a backup copy. Sync of a copyDir does nothing. A copy is not needed after a crash, but
 // Pebble would panic if the folder could not be synced.
 type copyDir struct{ vfs.File }
 

@@ -2,7 +2,7 @@ package database
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// diskFile is an open file or directory of a disk.
+// diskFile is an open file or directory of a disk, the file system that handles refused writes.
 type diskFile struct {
 	vfs.File
 	disk *disk

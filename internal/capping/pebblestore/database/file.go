@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// replaceFile replaces a whole file durably, or leaves the old file unchanged.
+// replaceFile replaces the content of a file durably, or leaves the old file unchanged.
 func replaceFile(fs vfs.FS, name string, content []byte) error {
 	temporary := name + ".new"
 	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
@@ -47,8 +47,8 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 // ProbeSize is the number of bytes that a store must be able to write when it opens.
 const ProbeSize = 4 << 20
 
-// probe writes a file and removes the file again, because Pebble does not report a full disk while it opens a database.
-// probe returns the modification time of the file, which comes from the file system.
+// probe writes a file and removes it again, to detect a full disk. Pebble does not report a full disk while it opens a
+// database. probe returns the modification time of the file, which comes from the file system.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)

@@ -19,8 +19,8 @@ import (
 )
 
 // identity is the content of the file PATH.id, which lies beside the store's directory. The file PATH.id remains if the
-// directory is emptied, replaced by an older copy, or not mounted. The database has the same values, which are never
-// older than the values in the file PATH.id.
+// store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values. The
+// values in the database are never older than those in the file PATH.id.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
@@ -35,7 +35,7 @@ var (
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// readIdentityFile returns the identity in the file beside the directory, or nil if there is no such file.
+// readIdentityFile returns the identity in the file PATH.id beside the directory, or nil if the file does not exist.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := readFile(c.FS, name)
@@ -56,8 +56,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 	return found, nil
 }
 
-// hasDatabase reports whether the directory contains a database. hasDatabase returns an error if the directory has
-// database files but no marker file.
+// hasDatabase reports whether the directory contains a database. If the directory has database files but no marker
+// file, hasDatabase returns an error.
 func (c Config) hasDatabase() (bool, error) {
 	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +99,8 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// identify checks that the database is the expected one, and that it has all its data. If a database has no identity
-// yet, identify gives it one.
+// identify checks that the database is the store that the file PATH.id names, and that it has all its data. If a
+// database has no identity yet, identify creates one.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
 	if err != nil {
@@ -138,7 +138,7 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// storedIdentity returns the identity that is stored in the database.
+// storedIdentity returns the identity (id and identity mark) that is stored in the database.
 func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
@@ -156,22 +156,23 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time(), d.config.IDs.Pointer()}, nil
 }
 
-// Identity returns the database's id and its newest mark.
+// Identity returns the database's id and its newest identity mark.
 func (d *DB) Identity() (id string, mark uint64) {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.identity.ID, d.identity.Mark
 }
 
-// Mark sets the next mark, first in the database and then in the file beside the directory. If the file cannot be
-// written, the status shows the reason and the store continues.
+// Mark increases the identity mark, first in the database and then in the file PATH.id beside the directory. If the
+// file cannot be written, the status shows the reason, and the store continues to serve calls.
 func (d *DB) Mark() error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.mark()
 }
 
-// mark sets the next mark in the database and in the file. The caller of mark holds d.marking.
+// mark increases the identity mark in the database and in the file PATH.id. The caller of mark holds the lock
+// d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
@@ -201,24 +202,25 @@ func (d *DB) mark() error {
 	return nil
 }
 
-// watch is what Watch remembers between its calls. Only the goroutine that calls Watch uses these fields.
+// watch holds the data that Watch keeps between its calls. Only the goroutine that calls Watch uses these fields.
 type watch struct {
 	markedAt time.Time
 	seen     int64 // the value of written at the last call
 }
 
-// markInterval is the time between two marks while writes continue without a pause.
+// markInterval is the interval at which the store, under steady writes, increases the identity mark (the counter that
+// exposes an old copy).
 const markInterval = time.Minute
 
-// Watch checks that the store's files still exist, and sets a mark if a mark is due. A mark is due after a minute of
-// writes, when writes have stopped, and after a copy was made. With the mark after a copy, the store recognizes a
-// restored copy as older. One goroutine calls Watch about once a second.
+// Watch checks that the store's files still exist, and increases the identity mark if that is due. A new identity mark
+// is due after a minute of writes, when writes have stopped, and after a copy was made. Because of the new mark after a
+// copy, the store later recognizes the restored copy as older. One goroutine calls Watch about once a second.
 //
-// The mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged record
-// for the unfinished end of the write-ahead log, unless a later block says that the log was synced beyond the record.
-// After the last synced record there is no later block. If a mark follows that record, the next start notices the
-// missing mark, and Open returns an error. Without a mark after the last write, the start would lose the sends in
-// damaged records without an error.
+// The identity mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged
+// record for the unfinished end of the write-ahead log. It does so unless a later block says that the log was synced
+// beyond the record. After the last synced record, the write-ahead log has no later block. If an identity mark follows
+// that record, the next start notices that the mark is missing, and Open returns an error. Without an identity mark
+// after the last write, the start would lose the sends in damaged records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -235,8 +237,8 @@ func (d *DB) Watch(now time.Time) error {
 	return d.Mark()
 }
 
-// Look reports whether the directory contains a database, and whether the file beside the directory contains an
-// identity. Look does not open the database.
+// Look reports whether the directory contains a database, and whether the file PATH.id beside it contains an identity.
+// Look does not open the database.
 func Look(path string) (data, known bool, err error) {
 	c := Config{Path: path, FS: vfs.Default}
 	if data, err = c.hasDatabase(); err != nil {
@@ -246,8 +248,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// known returns the id and the mark of the store, as the file beside the directory has them. If there is no such file,
-// known returns the zero Copy.
+// known returns the id and the identity mark of the store from the file PATH.id beside the directory. If the file
+// PATH.id does not exist, known returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -256,8 +258,8 @@ func known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
-// KnownIDs returns the kind of a store's user ids, as the file beside the directory has it. If there is no such file,
-// KnownIDs returns the zero IDs, which means dense ids.
+// KnownIDs returns the kind of a store's user ids from the file PATH.id beside the directory. If the file PATH.id does
+// not exist, KnownIDs returns the zero IDs, which means dense ids.
 func KnownIDs(path string) (IDs, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -274,8 +276,8 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// adopt records that the restored files in the directory are the store at its mark. since is the time of the restore.
-// adopt is the last step of a restore.
+// adopt records that the restored files in the directory are the store, at the identity mark of the backup. The
+// argument since is the time of the restore. adopt is the last step of a restore of a backup.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
@@ -295,7 +297,8 @@ func adopt(store Copy, since time.Time) error {
 // Restored returns a description of the last backup from which the database was restored, or nil.
 func (d *DB) Restored() *restored { return d.restored }
 
-// loadRestored loads the description of a restored backup. loadRestored ignores a description that cannot be read.
+// loadRestored loads the description of the backup from which the database was restored. If the description of the
+// backup cannot be read, loadRestored ignores it.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

@@ -5,12 +5,12 @@ import (
 	"regexp"
 )
 
-// IDs says which ids the users of a store have. The zero IDs means dense ids. With any other kind of ids, users are
-// 64-bit images of their ids.
+// IDs says which kind of ids the users of a store have. The zero IDs means dense ids (numbers from 0 to 4294967295).
+// With any other kind of ids, the store knows users by id images (64-bit numbers of their ids).
 type IDs struct {
 	Kind string `json:"kind"` // name of the kind, such as "uuid"; "" and "dense": dense ids
-	// Check is a word that changes with the kind and with the key that makes images from ids, so that a store rejects
-	// another key. Check is required for every kind except dense, and must be "" for dense ids.
+	// Check is a word that changes with the kind of ids and with the key that makes id images. A store rejects a
+	// configuration with another word. Check is required for every kind except dense, and must be "" for dense ids.
 	Check string `json:"check"`
 }
 
@@ -24,11 +24,11 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// word matches a valid kind or check for the format marker.
+// word matches a valid kind or check word for the format marker.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// checked returns the zero IDs for dense ids. checked returns an error if the format marker cannot hold the kind or the
-// check.
+// checked returns the IDs in the form that the store compares: for dense ids, the zero IDs. If the format marker cannot
+// hold the kind or the check word, checked returns an error.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
@@ -42,7 +42,7 @@ func (i IDs) checked() (IDs, error) {
 	return i, nil
 }
 
-// Pointer returns nil for dense ids, so that the JSON form has no field for them.
+// Pointer returns a pointer to the IDs, or nil for dense ids, so that the JSON form has no field for them.
 func (i IDs) Pointer() *IDs {
 	if i == (IDs{}) {
 		return nil
@@ -50,7 +50,7 @@ func (i IDs) Pointer() *IDs {
 	return &i
 }
 
-// value returns the IDs that Pointer has turned into a pointer.
+// value returns the IDs to which Pointer returned the pointer.
 func (i *IDs) value() IDs {
 	if i == nil {
 		return IDs{}
@@ -61,8 +61,8 @@ func (i *IDs) value() IDs {
 // IDs returns the kind of the users' ids in the store.
 func (d *DB) IDs() IDs { return d.config.IDs }
 
-// checkKnownIDs returns an error if the file beside the directory names another kind or key of ids. Only the format
-// marker in the database is reliable, but Pebble must open and write its files before the marker can be read.
+// checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
+// format marker in the database is reliable. But Pebble must open and write its files before the marker can be read.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// The first byte of a key is the kind of the key's value. Pebble sorts keys by their bytes, so logs are in the order of
-// user ids.
+// The first byte of a database key is the kind of the key's value. Pebble sorts keys by their bytes, so the logs in the
+// database are in the order of user ids.
 const (
 	KeyMeta    = 0 // + name; + 0xFF …, see messagekeys.go of the store
 	KeyLog     = 1 // + user (4 or 8, big endian)
@@ -23,14 +23,14 @@ const (
 	PacerEnd   = 7
 )
 
-// A user takes 4 bytes of a key in a database of dense ids, and 8 bytes in a database of images. Only the functions in
-// keys.go depend on the number of bytes of a user.
+// In a key, a user takes 4 bytes if the database has dense ids, and 8 bytes if it has id images. Only the functions in
+// keys.go depend on the number of bytes that a user takes.
 const (
 	denseWidth = 4
 	imageWidth = 8
 )
 
-// mostLogKey is the largest length in bytes of the key of a log.
+// mostLogKey is the largest length in bytes of the key of a user's log.
 const mostLogKey = 1 + imageWidth
 
 // width returns the number of bytes that a user takes in a key.
@@ -41,10 +41,10 @@ func (d *DB) width() int {
 	return denseWidth
 }
 
-// logKeySize returns the length in bytes of the key of a log.
+// logKeySize returns the length in bytes of the key of a user's log.
 func (d *DB) logKeySize() int { return 1 + d.width() }
 
-// userKey appends the key of the user's value to dst. The first byte of this key is kind.
+// userKey appends the key of a value of the user to dst. The first byte of the appended key is kind.
 func (d *DB) userKey(dst []byte, kind byte, user capping.UserID) []byte {
 	dst = append(dst, kind)
 	if d.wide {
@@ -58,13 +58,14 @@ func (d *DB) LogKey(user capping.UserID) []byte {
 	return d.userKey(make([]byte, 0, mostLogKey), KeyLog, user)
 }
 
-// UserOf returns the user to whom the key of a log belongs. ok is false if the key has another length.
+// UserOf returns the user to whose log the key belongs. If the key does not have the length of a log's key, ok is
+// false.
 func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
 }
 
-// firstUser returns the first user whose log key is not before the given key. The given key may be shorter than a log
-// key.
+// firstUser returns the first user whose log has a key at or after the given key. The given key may be shorter than a
+// log key.
 func (d *DB) firstUser(key []byte) capping.UserID {
 	var bytes [imageWidth]byte
 	copy(bytes[:], key[1:])
@@ -75,7 +76,7 @@ func (d *DB) firstUser(key []byte) capping.UserID {
 	return capping.UserID(user)
 }
 
-// lastUser returns the largest user id that a key can hold.
+// lastUser returns the largest user id that a key of this database can hold.
 func (d *DB) lastUser() capping.UserID {
 	if d.wide {
 		return math.MaxUint64
@@ -83,8 +84,8 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error if a key cannot hold one of the user ids. Without the check of CheckUsers, the key of a
-// user could belong to another user.
+// CheckUsers returns an error if a key cannot hold one of the user ids. Without this check, the key of one user could
+// be the key of another user.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {

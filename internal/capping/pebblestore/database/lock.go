@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lock creates the directory and takes the directory's lock. The operating system releases the lock when the process
-// ends, however it ends.
+// lock creates the directory of the store and takes the directory's lock. The operating system releases the lock when
+// the process ends, even after a crash.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {
 		return nil, errors.New("path: must not be empty")
@@ -28,9 +28,9 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// explainLock returns a clear error if another process holds the lock. Operating systems use two different error
-// numbers for a lock that another process holds. If this process may not open the lock file, explainLock returns the
-// error unchanged.
+// explainLock returns a clear error if another process holds the lock of the directory. Operating systems use two
+// different error numbers for a lock that another process holds. If this process may not open the lock file,
+// explainLock returns the error unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
@@ -43,8 +43,8 @@ func explainLock(err error) error {
 	return err
 }
 
-// Holder returns the id of the process that holds the directory's lock, or 0. Holder does not take the lock, so that a
-// service can start at the same time. Holder cannot detect a lock that its own process holds.
+// Holder returns the id of the process that holds the lock of the directory, or 0. Holder does not take the lock
+// itself, so that a service can start at the same time. Holder cannot detect a lock that its own process holds.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

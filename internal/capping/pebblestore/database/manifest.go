@@ -46,7 +46,7 @@ const (
 	denseVersion = 1 // the version of archives of stores with dense ids
 )
 
-// The names of the archive's files that are not database files.
+// The names of those files in an archive that are not database files.
 const (
 	manifestName = "manifest.json"
 	sumName      = "SHA256"
@@ -86,7 +86,7 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether a file in an archive may have the name. The name must not point to a file outside the
+// isName reports whether a file in a backup archive may have the name. The name must not lead to a file outside the
 // directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)

@@ -14,10 +14,10 @@ import (
 	"capper/internal/capping"
 )
 
-// The versions of the format that this program reads. logFormat is the version of a new store, and of a store whose
-// logs this program has rewritten. changesFormat differs from logFormat only in live changes to sets, which programs
-// that know only logFormat would ignore. After the first live change to a set, such programs therefore do not open the
-// store.
+// These constants are the versions of the stored format that this program reads. logFormat is the version of a new
+// store, and of a store whose logs this program has rewritten in the newest format. changesFormat differs from
+// logFormat only in live changes to sets. Programs that know only logFormat would ignore these changes. After the first
+// live change to a set, programs that know only logFormat therefore do not open the store.
 const (
 	oldestFormat  = 1
 	logFormat     = 2
@@ -25,17 +25,17 @@ const (
 	newestFormat  = changesFormat
 )
 
-// imageFormat is the version of a store whose users are 64-bit images. imageFormat is larger than the formats of stores
-// with dense ids, so that programs for dense ids do not open the store. A store for images has this format from its
-// creation, with or without live changes to sets.
+// imageFormat is the version of a store whose users are id images (64-bit numbers of ids). imageFormat is above the
+// versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id images has
+// this version from its creation, with or without live changes to sets.
 const imageFormat = 4
 
 // bucketSize is the number of users whose logs share a key. bucketSize is part of the format marker.
 // docs/design/embedded.md says why bucketSize is 1.
 const bucketSize = 1
 
-// Marker returns the value of MarkerKey for a format version of stores with dense ids. The format version describes the
-// layout of all keys except MarkerKey.
+// Marker returns the format marker (the value of MarkerKey) for a format version of stores with dense ids. The format
+// version describes the layout of all keys except MarkerKey.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -43,7 +43,7 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// imageMarker returns the value of MarkerKey in a store for images.
+// imageMarker returns the format marker (the value of MarkerKey) of a store for id images.
 func imageMarker(ids IDs) string {
 	return fmt.Sprintf("%s%d, ids %s, check %s, users of %d bytes, entries of %d bytes, epoch %d", markerStart,
 		imageFormat, ids.Kind, ids.Check, imageWidth, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -51,8 +51,8 @@ func imageMarker(ids IDs) string {
 
 var imageMarkerText = regexp.MustCompile(`, ids (\S+), check (\S+), `)
 
-// idsOf returns the kind of ids that a format marker names. ok is false for a format marker that this program does not
-// know.
+// idsOf returns the kind of ids that the format marker of a store names. If this program does not know the format
+// marker, ok is false.
 func idsOf(marker string) (ids IDs, ok bool) {
 	switch version := versionOf(marker); {
 	case version == imageFormat:
@@ -73,8 +73,8 @@ func (d *DB) newMarker() (marker string, version int) {
 	return Marker(logFormat), logFormat
 }
 
-// versionOf returns the version in a format marker. versionOf returns 0 for a text that is not a format marker of
-// capper.
+// versionOf returns the format version that a format marker names. If the text is not a format marker of capper,
+// versionOf returns 0.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {
@@ -115,8 +115,8 @@ func (d *DB) checkFormat() (version int, err error) {
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
-// checkReadable returns an error unless a program that reads the formats oldest to newest can read the store with this
-// marker. The program must also be able to read logs that an upgrade has not rewritten yet.
+// checkReadable returns an error unless a program that reads the format versions oldest to newest can read the store
+// with this marker. The program must also be able to read those logs that an upgrade has not rewritten yet.
 func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
@@ -145,8 +145,8 @@ func (d *DB) markEmpty(marker string) error {
 	return d.Set(MarkerKey, []byte(marker), pebble.Sync)
 }
 
-// HasChanges reports whether a live change to a set was ever written to the store. For a store for images, HasChanges
-// always returns true, because such a store has the same format marker with and without live changes.
+// HasChanges reports whether a live change to a set was ever written to the store. In a store for id images, HasChanges
+// always returns true, because the format marker of such a store does not tell.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
 // MarkChanges adds the format marker of a store with live changes to the batch, unless the store already has this
@@ -157,17 +157,17 @@ func (d *DB) MarkChanges(batch *pebble.Batch) {
 	}
 }
 
-// upgrade is the progress of rewriting all logs into the newest format.
+// upgrade is the progress of rewriting all users' logs in the newest format.
 type upgrade struct {
 	From, To int
 	Next     []byte // logs at and after this key may be in an older format
 }
 
-// Upgrade returns the progress of the upgrade of the format. Upgrade returns nil if all readable logs are in the newest
-// format.
+// Upgrade returns the progress of rewriting users' logs in the newest format. Upgrade returns nil if all readable logs
+// are in the newest format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey is the key that stores From (1) and Next while logs in an older format may exist.
+// upgradeKey is the key under which the database stores From (1) and Next, while logs in an older format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -183,8 +183,8 @@ func (d *DB) loadUpgrade() error {
 	return nil
 }
 
-// beginUpgrade writes the marker of the newest log format and starts the upgrade, in one durable step. After
-// beginUpgrade, older programs cannot open the store.
+// beginUpgrade writes the marker of the newest log format and records that logs must be rewritten, in one durable step.
+// After beginUpgrade, older programs cannot open the store.
 func (d *DB) beginUpgrade(from int) error {
 	if from >= logFormat {
 		return nil
@@ -206,7 +206,7 @@ func (u *upgrade) warning() string {
 		u.From, u.To, u.percent(), u.From)
 }
 
-// percent returns the percentage of the range of user ids whose logs are rewritten.
+// percent returns for which percentage of the range of user ids the logs are rewritten.
 func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)
@@ -214,8 +214,8 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded records that all logs before the key are in the newest format. A nil key means all logs. The record of
-// NoteUpgraded never becomes durable before earlier commits.
+// NoteUpgraded records that all logs before the key next are in the newest format. If next is nil, all logs are in the
+// newest format. This record never becomes durable before earlier commits.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

@@ -13,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// notes is the file FILES in a store's directory, which lists the write-ahead logs and manifests. If a write-ahead log
-// is missing, Pebble opens the database without the latest sends, and reports no error. A file is added to the list
-// after the file is created, and removed from the list before the file is deleted. Every listed file must therefore
-// exist.
+// notes is the file FILES in a store's directory, which lists the write-ahead logs and manifests that must exist. If a
+// write-ahead log is missing, Pebble opens the database without the latest sends, and reports no error. A file is added
+// to the list FILES after the file is created, and removed from the list before the file is deleted. Every file in the
+// list must therefore exist.
 type notes struct {
 	fs  vfs.FS
 	dir string
@@ -28,7 +28,7 @@ type notes struct {
 // NotesFile is the name of the file that lists the write-ahead logs and manifests.
 const NotesFile = "FILES"
 
-// isNoted reports whether the file belongs in the list, as a write-ahead log or a manifest.
+// isNoted reports whether the file belongs in the list FILES, as a write-ahead log or a manifest.
 func isNoted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }
@@ -60,7 +60,7 @@ func (n *notes) remove(file string) error {
 	return n.write(slices.Delete(slices.Clone(n.names), i, i+1))
 }
 
-// write writes the list of names to the file FILES. The caller of write holds n.mu.
+// write writes the list of names to the file FILES. The caller of write holds the lock n.mu.
 func (n *notes) write(names []string) error {
 	err := replaceFile(n.fs, n.fs.PathJoin(n.dir, NotesFile), []byte(strings.Join(names, "\n")+"\n"))
 	if err == nil {
@@ -69,9 +69,9 @@ func (n *notes) write(names []string) error {
 	return err
 }
 
-// Check reads the list and returns an error if a listed file is missing. Check ignores a list that lacks the database's
-// current manifest. An older version of capper, which does not write the list, has used the store since such a list was
-// written.
+// Check reads the list FILES and returns an error if a listed file is missing. If the list lacks the database's current
+// manifest, Check ignores the list. In that case, an older version of capper, which does not write the list, has used
+// the store since the list was written.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (n *notes) Check() error {
 	return nil
 }
 
-// CheckPresent returns an error if a listed file is missing in the directory.
+// CheckPresent returns an error if a file in the list FILES is missing in the directory.
 func (n *notes) CheckPresent() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

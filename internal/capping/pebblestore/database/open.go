@@ -55,9 +55,8 @@ func newDB(config Config) *DB {
 	return d
 }
 
-// openWithin opens the database. openWithin stops waiting when ctx ends or when the disk refuses a write. After a
-// refused write, Pebble would retry without end. If openWithin returns an error, it has released the lock of the
-// directory.
+// openWithin opens the database, and releases the lock of the directory if it fails. If ctx ends or the disk refuses a
+// write, openWithin stops waiting for Pebble. After a refused write, Pebble would retry without end.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()
@@ -103,15 +102,15 @@ func (d *DB) openDatabase(config Config) (err error) {
 	return nil
 }
 
-// The time limits of Close: closeTimeout normally, and brokenTimeout if the store is out of service.
+// The time limits of Close: closeTimeout for a store in service, and brokenTimeout for a store that is out of service.
 const (
 	closeTimeout  = 30 * time.Second
 	brokenTimeout = 2 * time.Second
 )
 
 // Close waits for calls whose caller has stopped waiting, and closes the database. Close waits up to half a minute, or
-// up to two seconds if the store is out of service. After that time, Close does not close Pebble but freezes the files,
-// which loses nothing that the store has answered.
+// up to two seconds if the store is out of service. If this time is over, Close freezes the files instead of closing
+// Pebble. This loses nothing that the store has answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {
@@ -143,7 +142,7 @@ func (d *DB) Close() error {
 	return errors.Join(err, d.unlockDirectory())
 }
 
-// unlockDirectory releases the lock of the directory when this process can no longer change the directory.
+// unlockDirectory releases the lock of the directory as soon as this process can no longer change the directory.
 func (d *DB) unlockDirectory() error {
 	frozen := make(chan struct{})
 	go func() {

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// options returns Pebble options for small reads and writes at random keys. The blocks of tables are small. All levels
-// have whole-key Bloom filters, except the large bottom level, where the filters would displace everything else from
-// the block cache. Compression is off, because tokens are random bytes.
+// options returns the Pebble options for small reads and writes at random keys. The blocks of tables are small. All
+// levels of the database have whole-key Bloom filters, except the bottom level. The filters of that large level would
+// displace everything else from the block cache. Compression is off, because tokens are random bytes.
 func (d *DB) options(config Config) *pebble.Options {
 	logger := pebbleLogger{d}
 	options := &pebble.Options{
@@ -62,8 +62,8 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 }
 
 // Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine either, because
-// the calling code of Pebble may hold mutexes. Fatalf takes the store out of service and blocks. Callers of the store
-// get an error instead of waiting for Fatalf.
+// the Pebble code that called it may hold mutexes. Fatalf therefore takes the store out of service and blocks for ever.
+// Callers of the store get an error. They do not wait for Fatalf.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -22,7 +22,7 @@ func newOutage() outage {
 	return outage{down: make(chan struct{}), isolated: make(chan struct{})}
 }
 
-// Broken returns an error that says why nothing can be written, or nil if the store works.
+// Broken returns an error that says why the store cannot write, or nil if the store works.
 func (d *DB) Broken() error {
 	if fault := d.fault.Load(); fault != nil {
 		return *fault
@@ -30,11 +30,11 @@ func (d *DB) Broken() error {
 	return nil
 }
 
-// takeDown takes the store out of service. After a refused write, the content of the disk is unknown, so the store must
-// not allow sends before a restart.
+// takeDown takes the store out of service after the error err. After a refused write, the content of the disk is
+// unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service, like takeDown. fail calls the function also before waiting calls get their
+// fail takes the store out of service, like takeDown. fail calls the function "also" before the waiting calls get their
 // error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
@@ -50,8 +50,8 @@ func (d *DB) fail(err error, also func()) error {
 	return d.Broken()
 }
 
-// isolate takes the store out of service and prevents all calls to Pebble, because Pebble may hold its mutexes for
-// ever.
+// isolate takes the store out of service and prevents all further calls to Pebble, because Pebble may hold its mutexes
+// for ever.
 func (d *DB) isolate(err error) error {
 	return d.fail(err, func() {
 		if d.isIsolated.CompareAndSwap(false, true) {
@@ -60,9 +60,10 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue runs work, and returns a panic in work as an error. After a panic in Pebble or in capper, the state of the
-// database is unknown. Rescue therefore takes the store out of service, and logs the stack. The process continues,
-// because a retry of the same call would otherwise end the process again. Rescue uses the context only for the log.
+// Rescue runs the function work, and returns a panic in it as an error. After a panic in Pebble or in capper, the state
+// of the database is unknown. Rescue therefore takes the store out of service after a panic, and logs the stack. The
+// process continues, because a retry of the call that panicked would otherwise end the process again. Rescue uses its
+// context only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -78,7 +79,8 @@ func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// reportBackground logs an error of Pebble's background work. Pebble itself retries its background work.
+// reportBackground logs an error of Pebble's background work, such as a flush. Pebble itself retries the background
+// work that failed.
 func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {
@@ -91,8 +93,8 @@ func (d *DB) reportBackground(err error) {
 	}
 }
 
-// emptyBuffer is the error with which Pebble flushes an empty write buffer, for example after a start without writes
-// since the last start.
+// emptyBuffer is the error with which Pebble flushes an empty write buffer, for example if nothing was written between
+// two starts.
 const emptyBuffer = "pebble: empty table"
 
 // noteFlush records the result of the last attempt to flush a write buffer.
@@ -105,7 +107,7 @@ func (d *DB) noteFlush(err error) {
 	d.flush.Store(&text)
 }
 
-// minuteLimit allows one log line each minute.
+// minuteLimit allows one log line a minute.
 type minuteLimit struct {
 	last    atomic.Int64 // Unix time in seconds
 	skipped atomic.Int64

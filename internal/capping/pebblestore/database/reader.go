@@ -11,7 +11,7 @@ import (
 )
 
 // Reader reads the logs of some users. Reads in the order of user ids are fastest, because neighbouring keys share
-// files and blocks, and each seek continues where the last seek ended.
+// files and blocks. Each seek then continues where the last seek ended.
 type Reader struct {
 	db  *DB
 	it  *pebble.Iterator // reads the data that the database had at the first read
@@ -21,8 +21,8 @@ type Reader struct {
 // NewReader returns a Reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// Value returns the stored value of the user, or nil if there is none. The returned value is valid until the next call
-// of Value.
+// Value returns the stored log of the user, or nil if there is none. The returned value is valid until the next call of
+// Value.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
 		if !r.db.damaged.isMended(user) {
@@ -43,7 +43,7 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	return nil, err
 }
 
-// unlessEmpty returns the value, or nil for an empty value that replaces a removed log.
+// unlessEmpty returns the value, or nil for an empty value, which a removed log leaves.
 func (r *Reader) unlessEmpty(user capping.UserID, value []byte) []byte {
 	if value != nil && len(value) == 0 && r.db.damaged.isMended(user) {
 		return nil
@@ -73,7 +73,7 @@ func (r *Reader) seek(user capping.UserID) ([]byte, error) {
 	return nil, r.it.Error()
 }
 
-// End releases the reader's snapshot of the database.
+// End releases the snapshot of the database that the reader uses.
 func (r *Reader) End() {
 	if r.it != nil {
 		_ = r.it.Close() // repeats an error that Value has returned
@@ -96,8 +96,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the key's value without the Bloom filters of tables. lookupUnfiltered is for keys whose
-// lookup failed, perhaps only because of a damaged filter.
+// lookupUnfiltered returns the value of the key without the use of the tables' Bloom filters. lookupUnfiltered is for
+// keys whose first read failed, perhaps only because a Bloom filter is damaged.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LossError is the error of a restore that would lose sends which are known to be newer than the backup. An operator
-// must accept this loss.
+// LossError is the error of a restore that would lose sends that are newer than the backup. An operator must accept the
+// loss of these sends.
 type LossError struct {
 	Dir      string
 	From, To time.Time // sends between these times are not in the backup
@@ -30,9 +30,9 @@ func (e *LossError) Error() string {
 		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
-// Restore restores a backup archive into a directory, which must be empty or missing. now is the time of the restore.
-// If Restore rejects the archive, Restore changes nothing. If a restore is interrupted, the directory has no valid
-// store, and a start of capper reports this.
+// Restore restores a backup archive into a directory, which must be empty or missing. The argument now is the time of
+// the restore. If Restore rejects the archive, it changes nothing in the directory. If a restore is interrupted, the
+// directory has no valid store, and the next start of capper reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)
@@ -84,8 +84,8 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is the only file that may be in a directory before a restore. lockFile shows whether a process has the
-// directory open.
+// lockFile is the only file that may be in a directory before a restore. From lockFile, a process sees whether another
+// process has the directory open.
 const lockFile = "LOCK"
 
 func checkEmpty(dir string) error {
@@ -102,7 +102,7 @@ func checkEmpty(dir string) error {
 	return err
 }
 
-// empty removes the files that a failed restore wrote into the directory.
+// empty removes from the directory the files that a failed restore wrote.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {

@@ -9,8 +9,9 @@ import (
 	"capper/internal/capping"
 )
 
-// survey finds the damaged part of the tables because of which the user's log cannot be read. learned reports whether
-// the log can be read again, now that the damage is known. filtered says whether the failed read used Bloom filters.
+// survey finds the damaged part of the tables because of which the user's log cannot be read. The result learned
+// reports whether the caller should read the log again, now that the damage is known. The argument filtered says
+// whether the failed read used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -22,7 +23,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 		return true
 	}
 	if d.canSeek(user, (*pebble.Iterator).SeekGE) {
-		// The failed iterator may have started before a damaged block and met the block on its way.
+		// The iterator that failed may have started before a damaged block and met the block on its way.
 		if d.canSeek(user, (*pebble.Iterator).SeekPrefixGE) {
 			return true
 		}
@@ -40,7 +41,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	return true
 }
 
-// stopFiltering makes all later reads work without Bloom filters, because a filter is damaged.
+// stopFiltering makes all later reads of logs work without Bloom filters, because a filter is damaged.
 func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
 		d.config.Logger.Error("a filter of a database table is damaged: logs are read without filters, which is slower",
@@ -49,8 +50,8 @@ func (d *DB) stopFiltering(err error) {
 	}
 }
 
-// usersOf returns the range of users whose logs are between two keys of a table. A key of another kind does not limit
-// the range.
+// usersOf returns the range of users whose logs are between two keys of a table. If one of the keys is not the key of a
+// log, it does not limit the range.
 func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	high = d.lastUser()
 	if len(start) == d.logKeySize() && start[0] == KeyLog {
@@ -62,14 +63,14 @@ func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	return low, high
 }
 
-// firstLine returns an error with the first line of the text, without Pebble's details.
+// firstLine returns an error with only the first line of the text of err, without Pebble's details.
 func firstLine(err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(line)
 }
 
-// canSeek reports whether a new iterator can seek to the user's log. SeekGE does not use Bloom filters, but
-// SeekPrefixGE does.
+// canSeek reports whether a new iterator can seek to the user's log without an error. SeekGE does not use Bloom
+// filters, but SeekPrefixGE does.
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
 		seek(it, d.LogKey(user))
@@ -78,8 +79,9 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 	return ok
 }
 
-// surveyStep returns the distance between a damaged log and the start of the first walk towards it. If a walk starts
-// too near, it reads the damaged block once more. The images of 270 million users are about 1<<36 apart.
+// surveyStep returns the distance from a damaged log at which the first walk towards that log starts. If a walk starts
+// too near the damaged log, it reads the damaged block once more. With 270 million users, neighbouring id images
+// (64-bit numbers of ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
 func (d *DB) surveyStep() capping.UserID {
 	if d.wide {
 		return 1 << 44
@@ -87,8 +89,8 @@ func (d *DB) surveyStep() capping.UserID {
 	return 256
 }
 
-// firstDamaged returns the first user whose log may be in the damaged block. The result is never before low. The log
-// before that user is the last log that a walk towards the block can read.
+// firstDamaged returns the first user whose log may be in the damaged block around the user's log. The returned user is
+// never before low. The log before the returned user is the last log that a walk towards the block can read.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	for step := d.surveyStep(); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {
@@ -106,7 +108,8 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	return low
 }
 
-// lastDamaged returns the last user whose log may be in the damaged block. The result is never after high.
+// lastDamaged returns the last user whose log may be in the damaged block around the user's log. The returned user is
+// never after high.
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
 	for step := d.surveyStep(); step < high-user; step *= 4 {
@@ -123,7 +126,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	return last
 }
 
-// walk calls over with an iterator over all users' logs.
+// walk calls the function over with an iterator over all users' logs.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {
@@ -133,8 +136,8 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 	_ = it.Close() // repeats the error at which the walk ended
 }
 
-// KeyBehind returns the first key after a damaged block. A read that began after the given key failed at the damaged
-// block with the error err.
+// KeyBehind returns the first key after a damaged block, so that a walk can continue there. A read that began after the
+// given key failed at the damaged block, with the error err.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err

@@ -19,8 +19,8 @@ type FormatError struct{ reason error }
 func (e *FormatError) Error() string { return e.reason.Error() }
 func (e *FormatError) Unwrap() error { return e.reason }
 
-// checker receives the bytes of an archive in pieces of any size. At the end it checks whether the archive is complete
-// and unchanged.
+// checker receives the bytes of a backup archive in pieces of any size. At the end, the checker decides whether the
+// archive is complete and unchanged.
 type checker struct {
 	sum  hash.Hash
 	last []byte // the latest bytes, which may be the checksum at the end
@@ -29,7 +29,7 @@ type checker struct {
 // NewChecker returns a checker that has received no bytes.
 func NewChecker() *checker { return &checker{sum: sha256.New()} }
 
-// Write adds the next bytes of the archive to the checksum. Write never returns an error.
+// Write adds the next bytes of the archive to the checksum of the checker. Write never returns an error.
 func (c *checker) Write(p []byte) (int, error) {
 	c.last = append(c.last, p...)
 	if n := len(c.last) - endSize; n > 0 {
@@ -51,7 +51,7 @@ func (c *checker) Check() error {
 	return nil
 }
 
-// Verify reads the whole archive, and returns an error unless the archive is complete and unchanged.
+// Verify reads the whole archive. If the archive is incomplete or changed, Verify returns an error.
 func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	check := NewChecker()
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
@@ -116,7 +116,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 	return nil
 }
 
-// each calls yield for each file of the archive.
+// each calls the function yield for each file of the archive.
 func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err
