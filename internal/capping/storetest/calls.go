@@ -35,7 +35,7 @@ func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]cappi
 	return verdicts
 }
 
-// outcomes counts, over all calls, how often user i has each outcome.
+// outcomes counts, over all concurrent calls, how often user i has each outcome.
 func outcomes(verdicts [][]capping.Verdict, i int) (count [4]int) {
 	for call := range verdicts {
 		count[verdicts[call][i].Outcome]++
@@ -78,7 +78,7 @@ func concurrentSameMessage(f *fixture) {
 }
 
 // slotIsALock checks that the slot of a limit of one send works like a lock: one call holds the slot until it releases
-// the send. Concurrent calls for many users take and release slots in any order.
+// the send. Concurrent calls for many users take and release the slots in any order.
 func slotIsALock(f *fixture) {
 	const calls, rounds = 6, 25
 	users := f.users(40)
@@ -107,7 +107,8 @@ func slotIsALock(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
 }
 
-// take filters the message, checks that no other call holds the slots of its allowed users, and returns these users.
+// take filters the message for the users, checks that no other call holds the slots of the allowed users, and returns
+// the allowed users.
 func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID,
 	err error) {
 	verdicts := make([]capping.Verdict, len(users))

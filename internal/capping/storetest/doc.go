@@ -3,19 +3,19 @@
 //	random calls ─┬─> store under test ─┬─> compare every result
 //	              └─> naive model ──────┘
 //
-// Run tests a store alone. RunPolicies tests a Capper that uses the store with whole policies. RunUpgrade tests a store
-// that contains data of an earlier version.
+// The function Run tests a store alone. RunPolicies tests a Capper that uses the store with whole policies. RunUpgrade
+// tests a store that contains data of an earlier version.
 //
-// Each test case controls the clock of its store. The test cases share no data: each case uses its own users and
-// message ids, so the keys of a case need no removal. The only shared users are 0 and 4294967295, which a test case
-// erases before it uses them.
+// Each test case controls the clock with which its store stamps sends. The test cases share no data: each case uses its
+// own users and message ids, so the keys of a case need no removal. Only the users 0 and 4294967295 are shared by test
+// cases, so a case erases their logs before it uses them.
 //
-// Run compares random histories with a naive model (model.go). The model is a plain list of sends for each user, and
-// counts this list again for every call. The model in model.go shares no code with capping.Judge.
+// Run compares random histories with a naive model (model.go). This model is a plain list of sends for each user, and
+// counts the sends in the list again for every call. The model in model.go shares no code with capping.Judge.
 //
 // RunPolicies draws random policies with suppression, holdout, quiet hours and limits. The limits of these policies use
 // calendars, users' time zones and shadow mode. RunPolicies draws overlapping sets of users, makes calls of every kind
 // over several weeks, and forecasts decisions in other seasons. A second naive model (policymodel.go) checks each
-// user's decision. The model in policymodel.go is written only from the documented rules. It has its own types, reads
-// local times from a calendar, and finds later times minute by minute.
+// user's decision. The model in policymodel.go is written only from the documented rules. That model has its own types,
+// reads local times from a calendar, and finds later times minute by minute.
 package storetest

@@ -10,8 +10,8 @@ import (
 	"capper/internal/share"
 )
 
-// zoneNames returns time zones with all kinds of clock changes: none, half an hour, one hour, two
-// hours, and a change at midnight. The zones lie on both sides of the date line.
+// zoneNames returns time zones with all kinds of clock changes: none, half an hour, one hour, two hours, and a change
+// at midnight. The returned time zones lie on both sides of the date line.
 func zoneNames() []string {
 	return []string{
 		"UTC", "Asia/Singapore", "Asia/Kolkata", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
@@ -27,7 +27,7 @@ func drawChannels(t *rapid.T, label string) policyChannels {
 	return rapid.SampledFrom([]policyChannels{nil, nil, nil, {1}, {2}, {1, 2}}).Draw(t, label)
 }
 
-// drawWorld returns a world with random segments and sets for the users.
+// drawWorld returns a world (who is in which segments and sets) with random segments and sets for the users.
 func drawWorld(t *rapid.T, generation string, users []capping.UserID) *world {
 	w := &world{generation: generation}
 	draw := func(name string) members {
@@ -74,7 +74,7 @@ func drawRules(t *rapid.T) *rules {
 			r.limits[segment] = drawLimits(t, segment)
 		}
 	}
-	// This limit gives all policies that use one store the same retention.
+	// This limit gives the same retention to all policies that use one store.
 	r.limits["nobody"] = []limit{{name: "month", most: 1, unit: "month"}}
 	return r
 }

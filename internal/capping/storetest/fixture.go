@@ -40,8 +40,8 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock}
 }
 
-// The random number process makes message ids unique, even if several test processes use one store. Each user is also
-// used only once in a process.
+// A random number of the test process makes message ids unique, even if several test processes use one store. The test
+// process also uses each user only once.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
@@ -65,7 +65,7 @@ func (f *fixture) message() string {
 	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
 }
 
-// batch returns a batch that records a send without a channel to the users, with rules for the limits.
+// batch returns a batch that records a send without a channel to the users, with rules for the given limits.
 func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
 	rules := make([]capping.Rule, len(limits))
 	for i := range limits {
@@ -78,7 +78,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 	}
 }
 
-// filter filters a batch, and checks that the store decides every user.
+// filter calls the store's Filter with a batch, and checks that the store decides every user.
 func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(b.Users))
@@ -89,7 +89,7 @@ func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// send filters a new message for one user, and returns the verdict.
+// send filters a new message for one user with the given limits, and returns the verdict.
 func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Verdict {
 	f.Helper()
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
@@ -108,7 +108,7 @@ func of(b *capping.Batch, namespace string) *capping.Batch {
 	return b
 }
 
-// only filters a batch that has a single user, and returns the verdict.
+// only filters a batch that has a single user, and returns the user's verdict.
 func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	f.Helper()
 	return f.filter(b)[0]
@@ -123,7 +123,7 @@ func (f *fixture) log(user capping.UserID) capping.Log {
 	return log
 }
 
-// live returns the number of log entries within a retention of one week.
+// live returns the number of entries in the user's log that are within a retention of one week.
 func (f *fixture) live(user capping.UserID) int {
 	f.Helper()
 	return f.log(user).Live(f.clock.Instant() - capping.Instant(week.Milliseconds())).Len()
@@ -139,7 +139,7 @@ func (f *fixture) replayed(v capping.Verdict) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Replayed}, v)
 }
 
-// denied checks that the verdict is a denial by the given rule until the given time.
+// denied checks that the verdict is a denial by the rule with the given index, until the given time.
 func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)

@@ -13,7 +13,7 @@ import (
 )
 
 // IsOK waits until the store reports the state "ok" without a problem or a recent failed call. IsOK has to wait
-// because, on a busy machine, one check of the store may have missed a server.
+// because, on a busy machine, a check of the store may have had no reply from a server.
 func IsOK(t testing.TB, s interface {
 	Health(ctx context.Context) capping.Health
 }) {

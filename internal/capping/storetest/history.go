@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// history makes the same random calls to the store and to the model, and compares the results.
+// history makes the same random calls to the store under test and to the naive model, and compares the results.
 type history struct {
 	*fixture
 	rt       *rapid.T
@@ -144,7 +144,7 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 	}
 	require.Equal(h.rt, until, got.FreesAt, "user %d at %v", b.Users[i], at)
 	require.Zero(h.rt, got.Shadow)
-	// The limit that the verdict names has a free slot at the returned time and not before.
+	// The limit that the verdict names must have a free slot at the returned time, and none before.
 	named, sends := windows[got.Rule], h.model.remembered(b.Users[i], at)
 	require.False(h.rt, named.shadow || named.free(sends, at))
 	if until != capping.Never {
@@ -152,7 +152,8 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 	}
 }
 
-// windowOf converts a limit to a window of the model. A calendar limit becomes a period in UTC.
+// windowOf converts a capping.Limit to a window, the form of a limit in the naive model. A calendar limit becomes a
+// period of the calendar in UTC.
 func windowOf(l *capping.Limit, at time.Time) window {
 	w := window{most: l.Max, length: l.Window, channels: l.Channels.Channels(), shadow: l.Shadow}
 	at = at.UTC()
@@ -173,7 +174,7 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	return w
 }
 
-// compareLogs checks that the store and the model have the same sends within the retention.
+// compareLogs checks that the store and the naive model have the same sends within the retention.
 func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry

@@ -24,8 +24,8 @@ func (f *fixture) releaseOn(message capping.Message, channel capping.Channel,
 	return released
 }
 
-// releaseIdentity checks that a release removes only sends of the message's namespace, and only sends on the channel if
-// the call names one.
+// releaseIdentity checks that a release removes only sends of the message's namespace. If the call names a channel, the
+// release removes only sends on that channel.
 func releaseIdentity(f *fixture) {
 	const push, email = 1, 2
 	users, id := f.users(3000), f.message()
@@ -144,8 +144,8 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// knows waits until the store returns exactly these messages for the tokens, because a store saves the texts in the
-// background.
+// knows waits until the store returns exactly these messages for the tokens, because a store writes the texts of
+// messages in the background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()
 	require.EventuallyWithT(f, func(c *assert.CollectT) {
@@ -155,8 +155,8 @@ func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.M
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
-// logBound checks that sends without limits on one channel fill the log only up to the newest LogBound sends. The sends
-// on other channels stay.
+// logBound checks that sends without limits on one channel fill a user's log only up to the newest LogBound sends.
+// Sends on other channels must stay in the log.
 func logBound(f *fixture) {
 	const quiet, flooded = 1, 2
 	user, first, second := f.user(), f.message(), f.message()
@@ -181,7 +181,7 @@ func logBound(f *fixture) {
 	f.allowed(f.only(on(f.batch(first, one), flooded))) // newer sends have displaced this send, so it is new
 }
 
-// expiredLeave checks that the next write of a log removes the entries that no window counts any more.
+// expiredLeave checks that the next write of a user's log removes the entries that no window counts any more.
 func expiredLeave(f *fixture) {
 	user := f.user()
 	for range 4 {

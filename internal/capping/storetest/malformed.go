@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// malformations lists the mistakes in a batch that every store must reject. The key of the map is part of the expected
-// error, and the function makes the mistake in a valid batch.
+// malformations lists mistakes in a batch because of which every store must reject the batch. The key of the map is a
+// part of the expected error, and the function makes the mistake in a valid batch.
 var malformations = map[string]func(b *capping.Batch){
 	"verdict per user, got 0 and 3":          func(b *capping.Batch) { b.Groups = nil },
 	"verdict per user, got 4 and 3":          func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
@@ -44,15 +44,15 @@ var malformations = map[string]func(b *capping.Batch){
 	"between the years 2024 and 2058, got 1":  func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
-// manyRules returns the first rule of b repeated before times, followed by one shadow rule.
+// manyRules returns the first rule of the batch repeated before times, followed by one shadow rule.
 func manyRules(b *capping.Batch, before int) []capping.Rule {
 	rules := slices.Repeat(b.Rules[0], before+1)
 	rules[before].Shadow = true
 	return rules
 }
 
-// malformedBatch checks that an invalid batch returns an error. The store must decide and record nothing for such a
-// batch, and must continue to work.
+// malformedBatch checks that every store rejects an invalid batch with an error. The store must decide and record
+// nothing for such a batch, and must continue to work.
 func malformedBatch(f *fixture) {
 	users := f.users(3)
 	for want, spoil := range malformations {
@@ -92,7 +92,7 @@ func malformedRelease(f *fixture) {
 }
 
 // userTwice checks a batch with repeated users, which callers should avoid and which stores need not detect. The store
-// still records one send for each user, and decides every occurrence of the user.
+// must still record one send for each user, and decide every occurrence of the user.
 func userTwice(f *fixture) {
 	users, message := f.users(600), f.message()
 	for i := range users {
@@ -118,7 +118,7 @@ func userTwice(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users[:1], daily(1))), capping.Allowed)
 }
 
-// clockTolerance checks that the clock tolerance never changes, because every call extends its windows by the
+// clockTolerance checks that the store's clock tolerance never changes, because every call extends its windows by the
 // tolerance.
 func clockTolerance(f *fixture) {
 	tolerance := f.store.ClockTolerance()

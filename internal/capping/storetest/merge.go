@@ -22,7 +22,7 @@ func logOf(entries ...capping.Entry) (log capping.Log) {
 	return log
 }
 
-// merge merges logs and checks that the store has merged every user.
+// merge calls the store's Merge, and checks that the store has merged the logs of every user.
 func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	f.Helper()
 	merger, ok := capping.As[capping.Merger](f.store)
@@ -44,7 +44,7 @@ func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	return m
 }
 
-// bring merges a log with the given entries for one user, and returns the number of added entries.
+// bring merges a log with the given entries into the user's log, and returns the number of added entries.
 func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 	f.Helper()
 	return int(f.merge(mergeOf([]capping.UserID{user}, logOf(entries...)))[0].Added)
@@ -114,7 +114,7 @@ func mergedBounds(f *fixture) {
 	require.Equal(f, capping.LogBound+1, f.log(user).Len())
 }
 
-// mergedLong merges long logs that have many channels and entries without tokens.
+// mergedLong checks merges of long logs that have many channels and entries without tokens.
 func mergedLong(f *fixture) {
 	users, now := f.users(40), f.clock.Instant()
 	var entries []capping.Entry
@@ -166,8 +166,8 @@ func malformedMerge(f *fixture) {
 	f.allowed(f.send(user, daily(1)))
 }
 
-// mergesBesideCalls runs merges and filter calls concurrently. mergesBesideCalls checks that no send is stored twice,
-// that filter calls exceed no limit, and that no merged send is lost.
+// mergesBesideCalls runs merges and filter calls for the same users concurrently. mergesBesideCalls checks that no send
+// is stored twice, that filter calls exceed no limit, and that no merged send is lost.
 func mergesBesideCalls(f *fixture) {
 	users, at := f.users(600), f.clock.Instant()
 	message := f.message()
@@ -205,7 +205,7 @@ func mergesBesideCalls(f *fixture) {
 	}
 }
 
-// mergeStep is the step of randomHistories that merges random sends.
+// mergeStep is the step of a random history that merges random sends.
 func (h *history) mergeStep() {
 	m := &capping.Merge{Retention: week}
 	for _, user := range h.users {
@@ -231,7 +231,8 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// unite adds the given sends that the model does not have, at their own times, if they are within the retention.
+// unite adds to the model those sends that the model does not have, at their own times, if they are within the
+// retention.
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

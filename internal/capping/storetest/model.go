@@ -7,14 +7,14 @@ import (
 	"capper/internal/capping"
 )
 
-// send is one recorded send in the model.
+// send is one recorded send in the naive model of a store.
 type send struct {
 	at      time.Time
 	channel capping.Channel
 	message capping.Message
 }
 
-// window is one limit in the model: a rolling window, or a calendar period from start to until.
+// window is one limit in the naive model: a rolling window, or a calendar period from start to until.
 type window struct {
 	most         int
 	length       time.Duration // length of a rolling window; 0: a calendar period
@@ -23,14 +23,14 @@ type window struct {
 	shadow       bool              // a shadow limit, which never denies
 }
 
-// model is the naive model of a store. The model holds all sends of all users, and removes sends only on a release or
-// an erasure.
+// model is the naive model with which the suite compares a store. The model holds all sends of all users, and removes
+// sends only on a release or an erasure.
 type model struct {
 	retention time.Duration
 	sends     map[capping.UserID][]send
 }
 
-// counts returns how many of the sends count in the window at the given time.
+// counts returns how many of the sends count for the window at the given time.
 func (w window) counts(sends []send, at time.Time) (n int) {
 	for _, s := range sends {
 		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
@@ -58,8 +58,8 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// answer is the decision of the model for one user. If the outcome is Denied, until is the first time at which all
-// windows have a free slot, or zero for never. If the outcome is Allowed, shadow lists the numbers of the shadow
+// answer is the decision of the naive model for one user. If the outcome is Denied, until is the first time at which
+// all windows have a free slot, or zero for never. If the outcome is Allowed, shadow lists the numbers of the shadow
 // windows that have no free slot.
 type answer struct {
 	outcome capping.Outcome
@@ -100,7 +100,8 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree tries every time at which the number of counted sends can change, in ascending order.
+// firstFree returns the first time at which all windows have a free slot. It tries, in ascending order, every time at
+// which a window's count can change.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {
@@ -122,8 +123,8 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// release removes the message's sends on the channel; channel 0 means all channels. remembered reports whether one of
-// the removed sends was within the retention, and known whether a send was removed at all.
+// release removes the message's sends on the channel from the model; channel 0 means all channels. The result
+// remembered reports whether one of the removed sends was within the retention, and known whether any send was removed.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

@@ -8,7 +8,7 @@ import (
 	"capper/internal/share"
 )
 
-// policyModel is the naive model of a Capper with a whole policy. A policyModel holds all sends of all users.
+// policyModel is the naive model of a Capper, with a whole policy. A policyModel holds all sends of all users.
 type policyModel struct {
 	rules     *rules
 	world     *world
@@ -26,7 +26,7 @@ func newModel(rules *rules, world *world) *policyModel {
 	}
 }
 
-// place returns the time zone that a rule uses for the user.
+// place returns the time zone that a rule of the policy uses for the user.
 func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	zone = m.zoneBy(zone, user)
 	if m.places[zone] == nil {
@@ -35,14 +35,14 @@ func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	return m.places[zone]
 }
 
-// policySend is one recorded send in the model.
+// policySend is one recorded send in the naive model of policies.
 type policySend struct {
 	at      time.Time
 	channel capping.Channel
 	message capping.Message
 }
 
-// call is a filter call in the model.
+// call is a filter call in the naive model of policies.
 type call struct {
 	message capping.Message
 	channel capping.Channel
@@ -50,7 +50,7 @@ type call struct {
 	at      time.Time
 }
 
-// policyAnswer is the expected decision for one user.
+// policyAnswer is the decision that the naive model expects for one user.
 type policyAnswer struct {
 	outcome capping.Outcome
 	by      string    // "suppressed", "holdout", "quiet" or the name of a limit; "": no denial
@@ -86,7 +86,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 	return m.judge(user, c)
 }
 
-// judge applies the limits to the user, and returns the expected decision.
+// judge applies the policy's limits to the user, and returns the expected decision.
 func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	found := policyAnswer{outcome: capping.Allowed}
 	var shadow []string
@@ -121,7 +121,7 @@ func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	return found
 }
 
-// zoneBy returns the name of the time zone that a rule uses: the rule's own zone, or the user's zone.
+// zoneBy returns the name of the time zone that a rule of the policy uses: the rule's own zone, or the user's zone.
 func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	if zone == "" {
 		zone = m.world.zoneOf(user)
@@ -132,7 +132,7 @@ func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	return zone
 }
 
-// night returns the first quiet hours that are on for the user at the given time, or nil.
+// night returns the first of the policy's quiet hours that are on for the user at the given time, or nil.
 func (m *policyModel) night(user capping.UserID, channel capping.Channel, at time.Time) *quietHours {
 	for i := range m.rules.quiet {
 		if q := &m.rules.quiet[i]; q.channels.has(channel) && m.concerns(q, user) && m.on(q, user, at) {
@@ -159,7 +159,7 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 	return from <= shown || shown < to
 }
 
-// searched is the time for which the model searches for the end of quiet hours.
+// searched is the length of time in which the model searches for the end of quiet hours.
 const searched = 5 * 24 * time.Hour
 
 // opening returns the first minute, at or after the given time, at which the user has no quiet hours. If no quiet hours
@@ -189,7 +189,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// shown returns the text of the day, week or month in which the given time is.
+// shown returns the calendar's text for the day, week or month in which the given time is.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -218,7 +218,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// frees returns the first time at which a limit without a free slot has one again.
+// frees returns the first time at which a limit without a free slot has a free slot again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -231,7 +231,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// end returns the first minute at which the calendar shows the next period.
+// end returns the first minute at which the calendar shows the next day, week or month.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown
@@ -248,8 +248,8 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 	m.sends[user] = append(m.sends[user], s)
 }
 
-// release removes the message's sends on the channel; channel 0 means all channels. remembered reports whether one of
-// the removed sends was within the retention, and known whether a send was removed at all.
+// release removes the message's sends on the channel from the model; channel 0 means all channels. The result
+// remembered reports whether one of the removed sends was within the retention, and known whether any send was removed.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

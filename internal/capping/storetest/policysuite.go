@@ -17,9 +17,9 @@ import (
 
 const policyDay = 24 * time.Hour
 
-// RunPolicies compares a Capper that uses the store with the naive model of policies. The function open opens the
-// store, and closes it through t.Cleanup. The store stamps sends with the function clock, which starts at the present
-// time and never moves back.
+// RunPolicies compares a Capper that uses the store under test with the naive model of policies. The function open
+// opens the store under test, and closes it through t.Cleanup. The store stamps sends with the function clock, which
+// starts at the present time and never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {
 		t.Parallel()
@@ -36,7 +36,7 @@ func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) c
 // users is the number of users in a random history.
 const users = 10
 
-// policyHistory makes the same random calls to a Capper and to the model, and compares the results.
+// policyHistory makes the same random calls to a Capper and to the naive model, and compares the results.
 type policyHistory struct {
 	*rapid.T
 	capper   *capping.Capper
@@ -95,8 +95,8 @@ func (h *policyHistory) run() {
 	}
 }
 
-// forecast returns a random time up to a year ahead. Half of these times are shortly before a clock change in some time
-// zone.
+// forecast returns a random time up to a year in the future. Half of these times are shortly before a clock change in
+// some time zone.
 func (h *policyHistory) forecast() capping.Instant {
 	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*policyDay.Milliseconds()).Draw(h.T,
 		"ahead")) * time.Millisecond)
@@ -123,7 +123,7 @@ func (h *policyHistory) release() {
 	}
 }
 
-// filter filters the send for random users, and compares the decisions with those of the model.
+// filter filters the send for random users, and compares the Capper's decisions with those of the naive model.
 func (h *policyHistory) filter(send *capping.Send) {
 	send.Users = rapid.Permutation(h.users).Draw(h.T, "users")[:rapid.IntRange(1, len(h.users)).Draw(h.T, "n")]
 	send.Message = rapid.SampledFrom(h.messages).Draw(h.T, "message")
@@ -183,7 +183,7 @@ func shadowOf(d *capping.Decisions, i int) (names []string) {
 	return names
 }
 
-// explain compares the Capper's explanation for a user with the model.
+// explain compares the Capper's explanation for a user with the naive model.
 func (h *policyHistory) explain(user capping.UserID) {
 	e, err := h.capper.Explain(context.Background(), user)
 	require.NoError(h, err)

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// recorded returns which of the users have a recorded send, by the same method that a Capper offers.
+// recorded returns which of the users have a recorded send of the message, by the method Recorded of a Capper.
 func (f *fixture) recorded(
 	message capping.Message, channel capping.Channel, users []capping.UserID,
 ) []capping.Presence {
@@ -31,8 +31,8 @@ func (f *fixture) present(
 	}
 }
 
-// presence checks that sends are found by message, namespace and channel until their release or erasure. presence also
-// checks that a lookup records nothing.
+// presence checks that a lookup finds sends by message, namespace and channel until their release or erasure. presence
+// also checks that a lookup of recorded sends records nothing.
 func presence(f *fixture) {
 	users, id := f.users(3000), f.message()
 	message := capping.Message{Namespace: "growth", ID: id}
@@ -54,8 +54,8 @@ func presence(f *fixture) {
 	require.Equal(f, 0, f.log(users[2500]).Len())
 }
 
-// presenceInFullLog checks a full log, which no longer has the oldest send on a channel. A send that is missing in such
-// a log may have been recorded.
+// presenceInFullLog checks lookups in a full log, which no longer has the oldest send on a channel. If a send is
+// missing in a full log, it may have been recorded earlier.
 func presenceInFullLog(f *fixture) {
 	users := f.users(2)
 	first := capping.Message{ID: f.message()}

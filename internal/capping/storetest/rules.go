@@ -10,7 +10,7 @@ import (
 	"capper/internal/share"
 )
 
-// rules is a policy in the types of the naive model.
+// rules is a policy in the types of the naive model of policies.
 type rules struct {
 	suppress []suppression
 	held     *heldOut
@@ -19,8 +19,8 @@ type rules struct {
 	limits   map[string][]limit // by segment; "" holds the default limits
 }
 
-// policyChannels are the channels of a rule. If the list is empty, the rule applies to every send, with or without a
-// channel.
+// policyChannels lists the channels to which a rule of the policy applies. If the list is empty, the rule applies to
+// every send, with or without a channel.
 type policyChannels []capping.Channel
 
 func (c policyChannels) has(channel capping.Channel) bool {

@@ -14,8 +14,7 @@ func shadow(limit capping.Limit) capping.Limit {
 	return limit
 }
 
-// marked checks that the user is allowed, and that exactly the shadow rules in the mask would have
-// denied the send.
+// marked checks that the user is allowed, and that exactly the shadow rules in the bit mask would have denied the send.
 func (f *fixture) marked(v capping.Verdict, mask uint32) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Allowed, Shadow: mask}, v)
@@ -65,7 +64,8 @@ func shadowMaxZero(f *fixture) {
 	f.marked(f.send(f.user(), shadow(rolling("push", 0, day, 1))), 1)
 }
 
-// shadowPreview checks that a preview reports the same shadow limits as a recording call, and records nothing.
+// shadowPreview checks that a preview (Record is false) reports the same shadow limits as a recording call, and records
+// nothing.
 func shadowPreview(f *fixture) {
 	user := f.user()
 	for range 2 {
@@ -138,7 +138,7 @@ func shadowGroups(f *fixture) {
 	require.Equal(f, 2, f.live(users[5]))
 }
 
-// shadowBound checks the highest rule number that may be a shadow rule, and the rules after it.
+// shadowBound checks the highest index that a shadow rule may have in its group, and the rules after it.
 func shadowBound(f *fixture) {
 	users := f.users(50)
 	limits := make([]capping.Limit, capping.MaxShadow+2)

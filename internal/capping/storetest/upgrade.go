@@ -12,11 +12,11 @@ import (
 	"capper/internal/testkit"
 )
 
-// recorded is the time of the first send in the store of the old version.
+// recorded is the time of the first send in the store that an old version of capper wrote.
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// RunUpgrade checks that a store keeps working if a version without namespaces created it. The function open opens such
-// a store, which has these sends:
+// RunUpgrade checks that a store keeps working if a version of capper without namespaces created it. The function open
+// opens such a store of an old version, which has these sends:
 //
 // - "newsletter" on channel 1 to the users 0 to 569
 // - "offer" on channel 2 to the users 0 to 284, one hour later
@@ -40,7 +40,8 @@ func RunUpgrade(t *testing.T, open Open) {
 	resumed(capping.Message{ID: "order-1"}, 0, users[7:8], capping.Replayed)
 	resumed(capping.Message{ID: long}, 3, users[:100], capping.Replayed)
 	resumed(capping.Message{ID: "offer"}, 2, users[285:], capping.Allowed) // users without this send before the upgrade
-	// Another channel or namespace makes another send. The sends of the old version still count for its limits.
+	// With another channel or namespace, the same message id makes another send. The sends that the old version
+	// recorded still count for its limits.
 	resumed(capping.Message{ID: "newsletter"}, 2, users[8:], capping.Allowed)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[8:100], capping.Denied)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[100:], capping.Allowed)
@@ -56,7 +57,7 @@ func RunUpgrade(t *testing.T, open Open) {
 	})
 }
 
-// requireOldLogs checks that the logs of the old version have not changed by a single byte.
+// requireOldLogs checks that the logs that the old version wrote have not changed by a single byte.
 func (f *fixture) requireOldLogs() {
 	f.Helper()
 	at := capping.InstantOf(recorded)

@@ -77,7 +77,7 @@ func lastLimitNamed(f *fixture) {
 }
 
 // freesAtExact checks that a denial returns the first time at which every limit has a free slot. The returned time must
-// be right even if the log has more sends than a limit allows.
+// be right even if the user's log has more sends than a limit allows.
 func freesAtExact(f *fixture) {
 	limits := []capping.Limit{rolling("hour", 2, time.Hour), daily(3), weekly(4)}
 	user := f.user()
@@ -153,7 +153,8 @@ func calendar(f *fixture) {
 }
 
 // calendarMonth checks that a send in the first millisecond of a month counts until the last millisecond of the month.
-// At Antarctica/Troll, clocks go back by two hours in October, so this October is the longest possible month.
+// In the time zone Antarctica/Troll, clocks go back by two hours in October, so this October is the longest possible
+// month.
 func calendarMonth(f *fixture) {
 	troll, err := time.LoadLocation("Antarctica/Troll")
 	require.NoError(f, err)

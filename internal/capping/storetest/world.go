@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// world says which users are in which segments and sets. If a user is in several segments, or in several sets of time
-// zones, the first segment or set counts.
+// world says which test users are in which segments and sets. If a user is in several segments, or in several sets of
+// time zones, the first segment or set counts.
 type world struct {
 	generation string
 	segments   []members
@@ -17,7 +17,7 @@ type world struct {
 	zones      []*time.Location // time zones that have a set, in the order of the sets
 }
 
-// members is a segment or a set, with its users.
+// members is a segment or a set of a world, with its users.
 type members struct {
 	name  string
 	users []capping.UserID
@@ -112,7 +112,7 @@ func (s segments) LookupZones(numbers []uint32, zones []uint16) {
 	}
 }
 
-// Mark sets the mark of each user who is in the set.
+// Mark sets marks[i] to mark for each user i in the set whose mark is still 0.
 func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {
