@@ -301,7 +301,7 @@ func (d *Decisions) parts() [][]int32 {
 	return parts
 }
 
-// judgePart lets the store decide one batch: the users at the given indexes. The argument first is the number of the
+// judgePart lets the store decide one batch: the users at the given indexes. The argument "first" is the number of the
 // batch's first group.
 func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
 	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])

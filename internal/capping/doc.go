@@ -48,10 +48,10 @@
 //
 // If a generation of segments lacks a set that the send needs, every user of the call is Unavailable. A send needs the
 // suppressed sets and the quiet hours' sets of its channel. An exempt send needs only the suppressed sets with
-// EvenExempt. Explain still explains the other reasons and lists the sets that are Missing.
+// EvenExempt. If a set is missing, Explain still explains all other reasons for a decision, and lists the missing sets.
 //
-// A user's time zone is the first time zone set in the manifest that contains the user. Other users have the policy's
-// time zone.
+// A user's time zone is that of the first time zone set in the manifest that contains the user. Users in no time zone
+// set have the policy's time zone.
 //
 // # Rules for logs and limits
 //

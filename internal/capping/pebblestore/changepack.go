@@ -125,7 +125,7 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// applied returns the number that the next change record will get. The result except lists those records with lower
+// applied returns the number that the next change record will get. The result "except" lists those records with lower
 // numbers whose changes the lists in memory may lack.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
@@ -189,8 +189,8 @@ type records struct {
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// read reads the change records with numbers from the argument from up to, but not including, end. read leaves out the
-// records whose numbers are in skip.
+// read reads the change records with numbers from the argument "from" up to, but not including, end. read leaves out
+// the records whose numbers are in skip.
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})

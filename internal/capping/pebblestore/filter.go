@@ -76,7 +76,7 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 }
 
 // countingSends returns the counting (which counts of messages change) for the sends that the batch records. If the
-// argument keep is true, the store remembers the message, and countingSends creates the message's counts unless they
+// argument "keep" is true, the store remembers the message, and countingSends creates the message's counts unless they
 // exist.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}

@@ -45,8 +45,8 @@ func slabsFor(bytes int64) int {
 // newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache of logs with the given number of slabs. The argument wide says that users are id
-// images (64-bit numbers of ids).
+// newLogCacheOf returns an empty cache of logs with the given number of slabs. The argument "wide" says that users are
+// id images (64-bit numbers of ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }

@@ -14,9 +14,9 @@ import (
 // messagesSweepFrom returns the database key at which a pass of messageCounts.Sweep begins.
 func messagesSweepFrom() []byte { return slices.Clone(listPrefix) }
 
-// Sweep removes messages whose counts have expired. It checks up to most messages, from the given key of the list of
-// messages on. Sweep returns the key at which its next step begins, or nil if no older message is left. Sweep skips
-// messages that it cannot read.
+// Sweep removes messages whose counts have expired. Each call checks at most as many messages as the argument "most"
+// says, from the given key of the list of messages on. Sweep returns the key at which its next step begins, or nil if
+// no older message is left. Sweep skips messages that it cannot read.
 func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte, err error) {
 	horizon := now - capping.Instant(keep.Milliseconds())
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: listKey(max(horizon, 0), id{})})

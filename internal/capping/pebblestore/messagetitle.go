@@ -103,9 +103,10 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles checks up to most titles of messages, beginning at the given key. SweepTitles removes a title if its
-// message has no counts and the title is so old that the counts would have expired. SweepTitles returns the key at
-// which its next step begins, or nil after the last title. SweepTitles skips titles that it cannot read.
+// SweepTitles checks at most as many titles of messages as the argument "most" says, beginning at the given key.
+// SweepTitles removes a title if its message has no counts and the title is so old that the counts would have expired.
+// SweepTitles returns the key at which its next step begins, or nil after the last title. SweepTitles skips titles that
+// it cannot read.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})

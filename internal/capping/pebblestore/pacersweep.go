@@ -16,9 +16,9 @@ import (
 // pacersSweepFrom returns the database key at which a pass of pacerLogs.Sweep begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep removes expired logs of pacers and expired requests. It checks up to most of them, from the given key on. Sweep
-// returns the key at which its next step begins, or nil after the last key. Sweep skips logs of pacers and requests
-// that it cannot read.
+// Sweep removes expired logs of pacers and expired requests. Each call checks at most as many of them as the argument
+// "most" says, from the given key on. Sweep returns the key at which its next step begins, or nil after the last key.
+// Sweep skips logs of pacers and requests that it cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {

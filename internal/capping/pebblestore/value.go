@@ -60,8 +60,8 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// Logs returns up to most users who have a log, in ascending order from the given id on, and their logs. If one of the
-// logs cannot be read, Logs returns only an error.
+// Logs returns users who have a log, in ascending order from the given id on, and their logs. The argument "most" is
+// the largest number of users that Logs returns. If one of the logs cannot be read, Logs returns only an error.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {

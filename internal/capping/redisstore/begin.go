@@ -45,9 +45,9 @@ func (f *fleet) start(ctx context.Context) error {
 }
 
 // makeRecords finds the records that all instances share, or creates them. Before makeRecords creates the shared
-// records, it counts the partitions that have a sentinel key. The result asked is the number of partitions whose server
-// answered, and had the number of partitions with a sentinel key. A sentinel key shows that a store existed here
-// earlier, because no instance creates sentinel keys for a store without records.
+// records, it counts the partitions that have a sentinel key. The result "asked" is the number of partitions whose
+// server answered. The result "had" is the number of partitions with a sentinel key. A sentinel key shows that a store
+// existed here earlier, because no instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)

@@ -83,7 +83,7 @@ func (f *fleet) instances() instances {
 	return all
 }
 
-// newFleet returns the fleet of the store's instance. The function told runs after every check of the shared records
+// newFleet returns the fleet of the store's instance. The function "told" runs after every check of the shared records
 // and sentinel keys.
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)

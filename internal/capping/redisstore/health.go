@@ -76,7 +76,7 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost describes the parts of the store whose data is missing or may be incomplete. The result all is true when every
+// lost describes the parts of the store whose data is missing or may be incomplete. The result "all" is true when every
 // partition that has users is in quarantine.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
@@ -100,7 +100,7 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls the function it for every quarantined partition except the partition of the shared records.
+// eachBar calls the function "it" for every quarantined partition except the partition of the shared records.
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {

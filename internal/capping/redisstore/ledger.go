@@ -23,8 +23,8 @@ func ledgerCopies(l script.Keyspace) []int {
 }
 
 // openLedger reads the ledger of broken promises from Redis and compares it with the present state of the servers. From
-// the comparison, openLedger notices keys that a server evicted while no instance of capper ran. The argument made says
-// that the store is new and has no records.
+// the comparison, openLedger notices keys that a server evicted while no instance of capper ran. The argument "made"
+// says that the store is new and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()

@@ -32,8 +32,8 @@ type liveConfig struct {
 	ClockSkew  time.Duration
 	Logger     *slog.Logger
 	Timeout    time.Duration // time limit of a call whose context has no deadline
-	// Perform calls the function work and returns the faults of the run that work returned, as one error. Quietly does
-	// the same as Perform, but neither counts the faults in metrics nor reports them in Health.
+	// Perform calls the function "work" and returns the faults of the run that work returned, as one error. Quietly
+	// does the same as Perform, but neither counts the faults in metrics nor reports them in Health.
 	Perform, Quietly func(work func() *dispatch.Run) error
 	Instances        func() instances
 }
@@ -234,9 +234,9 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies records to Lists if Lists contains the log up to the version before. The argument freed holds new
-// freed instants (up to which changes were removed from the log), or is nil. If Lists has another version, applyAfter
-// changes nothing and returns false.
+// applyAfter applies records to Lists if Lists contains the log up to the version before. The argument "freed" holds
+// new freed instants (up to which changes were removed from the log), or is nil. If Lists has another version,
+// applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()

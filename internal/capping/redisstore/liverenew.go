@@ -236,8 +236,8 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 	return fmt.Errorf("partition %d receives changes of sets faster than this instance can read them", p)
 }
 
-// renewOnce reads the live change log after the version in the argument asked. The argument asked is the known version,
-// or "" to read the whole log. done is false when renewOnce must be called again.
+// renewOnce reads the live change log after the version in the argument "asked". The argument "asked" is the known
+// version, or "" to read the whole log. done is false when renewOnce must be called again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {

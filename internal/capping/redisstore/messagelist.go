@@ -101,7 +101,8 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 	return found, next, err
 }
 
-// browse returns up to most messages in the order of the query, and the position at which the next page continues.
+// browse returns messages in the order of the query, and the position at which the next page continues. The argument
+// "most" is the largest number of messages.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}

@@ -22,7 +22,7 @@ type messagesConfig struct {
 	Retention  func() time.Duration       // retention of the users' logs
 	Clock      func() time.Time
 	ClockSkew  time.Duration
-	// Perform calls the function work and returns the faults of the run that work returned, as one error.
+	// Perform calls the function "work" and returns the faults of the run that work returned, as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
@@ -90,7 +90,7 @@ func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Insta
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the Redis keys for the decision counts of the message. The argument last is the instant of the
+// answerKeys returns the Redis keys for the decision counts of the message. The argument "last" is the instant of the
 // last call; its period chooses an index.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]

@@ -20,7 +20,7 @@ type pacersConfig struct {
 	Partition  func(group string) int // the partition of a group of pacers
 	Prefixes   []string               // key prefixes of the partitions
 	ClockSkew  time.Duration          // see dispatch.Config
-	// Perform calls the function work and returns the faults of the run that work returned, as one error.
+	// Perform calls the function "work" and returns the faults of the run that work returned, as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 

@@ -156,8 +156,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform calls the function work, unless the store is halted. perform returns the faults of the run that work returned
-// as one error, counts the faults in metrics and notes them for Health.
+// perform calls the function "work", unless the store is halted. perform returns the faults of the run that work
+// returned as one error, counts the faults in metrics and notes them for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err

@@ -124,7 +124,8 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
 // release removes the message's sends on the channel from the model; channel 0 means all channels. The result
-// remembered reports whether one of the removed sends was within the retention, and known whether any send was removed.
+// "remembered" reports whether one of the removed sends was within the retention. The result "known" reports whether
+// any send was removed.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

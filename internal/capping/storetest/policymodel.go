@@ -249,7 +249,8 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 }
 
 // release removes the message's sends on the channel from the model; channel 0 means all channels. The result
-// remembered reports whether one of the removed sends was within the retention, and known whether any send was removed.
+// "remembered" reports whether one of the removed sends was within the retention. The result "known" reports whether
+// any send was removed.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -17,8 +17,8 @@ import (
 
 const policyDay = 24 * time.Hour
 
-// RunPolicies compares a Capper that uses the store under test with the naive model of policies. The function open
-// opens the store under test, and closes it through t.Cleanup. The store stamps sends with the function clock, which
+// RunPolicies compares a Capper that uses the store under test with the naive model of policies. The function "open"
+// opens the store under test, and closes it through t.Cleanup. The store stamps sends with the function "clock", which
 // starts at the present time and never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {

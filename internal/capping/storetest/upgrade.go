@@ -15,8 +15,8 @@ import (
 // recorded is the time of the first send in the store that an old version of capper wrote.
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// RunUpgrade checks that a store keeps working if a version of capper without namespaces created it. The function open
-// opens such a store of an old version, which has these sends:
+// RunUpgrade checks that a store keeps working if a version of capper without namespaces created it. The function
+// "open" opens such a store of an old version, which has these sends:
 //
 // - "newsletter" on channel 1 to the users 0 to 569
 // - "offer" on channel 2 to the users 0 to 284, one hour later

@@ -2,10 +2,10 @@ package database
 
 import "context"
 
-// Go runs the function work in the background. Close waits until functions that Go has started return.
+// Go runs the function "work" in the background. Close waits until functions that Go has started return.
 func (d *DB) Go(work func()) { d.running.Go(work) }
 
-// Write runs the function work, which writes to the database. Write returns early when the deadline of ctx passes, or
+// Write runs the function "work", which writes to the database. Write returns early when the deadline of ctx passes, or
 // when the store goes out of service.
 func (d *DB) Write(ctx context.Context, work func() error) error {
 	if err := d.Broken(); err != nil {
@@ -14,8 +14,8 @@ func (d *DB) Write(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.writes, d.down, work)
 }
 
-// Read runs the function work, which only reads the database. Unlike Write, Read also works after the disk has refused
-// a write.
+// Read runs the function "work", which only reads the database. Unlike Write, Read also works after the disk has
+// refused a write.
 func (d *DB) Read(ctx context.Context, work func() error) error {
 	if d.isIsolated.Load() {
 		return d.Broken()
@@ -23,8 +23,8 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// within runs the function work as soon as one of the slots for calls is free. If the caller has stopped waiting, the
-// function work notices this and returns soon.
+// within runs the function "work" as soon as one of the slots for calls is free. If the caller has stopped waiting, the
+// function "work" notices this and returns soon.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -277,7 +277,7 @@ type restored struct {
 const restoredFile = "RESTORED"
 
 // adopt records that the restored files in the directory are the store, at the identity mark of the backup. The
-// argument since is the time of the restore. adopt is the last step of a restore of a backup.
+// argument "since" is the time of the restore. adopt is the last step of a restore of a backup.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {

@@ -60,10 +60,10 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue runs the function work, and returns a panic in it as an error. After a panic in Pebble or in capper, the state
-// of the database is unknown. Rescue therefore takes the store out of service after a panic, and logs the stack. The
-// process continues, because a retry of the call that panicked would otherwise end the process again. Rescue uses its
-// context only for the log.
+// Rescue runs the function "work", and returns a panic in it as an error. After a panic in Pebble or in capper, the
+// state of the database is unknown. Rescue therefore takes the store out of service after a panic, and logs the stack.
+// The process continues, because a retry of the call that panicked would otherwise end the process again. Rescue uses
+// its context only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// survey finds the damaged part of the tables because of which the user's log cannot be read. The result learned
-// reports whether the caller should read the log again, now that the damage is known. The argument filtered says
+// survey finds the damaged part of the tables because of which the user's log cannot be read. The result "learned"
+// reports whether the caller should read the log again, now that the damage is known. The argument "filtered" says
 // whether the failed read used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
@@ -126,7 +126,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	return last
 }
 
-// walk calls the function over with an iterator over all users' logs.
+// walk calls the function "over" with an iterator over all users' logs.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {

@@ -116,7 +116,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 	return nil
 }
 
-// each calls the function yield for each file of the archive.
+// each calls the function "yield" for each file of the archive.
 func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err

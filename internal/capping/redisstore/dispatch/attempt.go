@@ -41,7 +41,7 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// take ends the attempt to send the command, and stores its reply or error. The argument lacking says why too few
+// take ends the attempt to send the command, and stores its reply or error. The argument "lacking" says why too few
 // replicas have stored the command's writes, or is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
@@ -112,5 +112,5 @@ func (e *clockError) Error() string {
 }
 
 // late reports whether the command's delay on its way can explain the clock difference off. The node's clock may then
-// be right. The argument took is the time until the reply, and skew is the tolerated clock difference.
+// be right. The argument "took" is the time until the reply, and skew is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

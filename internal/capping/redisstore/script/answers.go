@@ -42,9 +42,9 @@ const (
 // AnswerKeys holds the Redis keys for a message's decision counts. All these keys are in one partition.
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
-// Answers encodes the call of answers.lua that adds the delta to a message's decision counts. The argument flush is the
-// name of this addition, and keep is the TTL of the counts. If begins is true, a message without stored data is counted
-// from now on.
+// Answers encodes the call of answers.lua that adds the delta to a message's decision counts. The argument "flush" is
+// the name of this addition, and the argument "keep" is the TTL of the counts. If begins is true, a message without
+// stored data is counted from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -78,7 +78,7 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 // field has no channel.
 const titleField = "t"
 
-// Title encodes the call of title.lua, which stores the title of a message. The argument keep is the TTL of the title
+// Title encodes the call of title.lua, which stores the title of a message. The argument "keep" is the TTL of the title
 // while the message has no decision counts. If begins is true, a message without stored data may get a title.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
@@ -107,7 +107,7 @@ func DecodeTitle(fields []string) string {
 	return ""
 }
 
-// eachAnswer calls the function what for every decision count of a message, even if the count is zero.
+// eachAnswer calls the function "what" for every decision count of a message, even if the count is zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)

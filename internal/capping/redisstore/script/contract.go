@@ -208,7 +208,7 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 func IsOutdated(reply string) bool { return reply == liveOutdated }
 
 // MarkOutdated sets the verdict Unavailable and Outdated for the items' users, because sets have changed. The argument
-// since is the instant of the first attempt with an unknown result, or Never.
+// "since" is the instant of the first attempt with an unknown result, or Never.
 func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Instant) {
 	for _, item := range items {
 		verdicts[indexOf(item)] = capping.Verdict{Outdated: true, FreesAt: since}
@@ -234,7 +234,7 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 	return v
 }
 
-// DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. The argument again
+// DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. The argument "again"
 // says that an earlier attempt may have removed the sends. If again is true, a send that is not in the log counts as
 // released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
@@ -338,7 +338,7 @@ const (
 )
 
 // CallUsers returns the maximum number of users of a batch with these rules that one script call may have. The returned
-// number is at most the argument most.
+// number is at most the argument "most".
 func (b *Rulebook) CallUsers(most int) int {
 	most = min(most, callJudgements/max(b.most, 1))
 	if b.most*min(len(b.ends), most) > callRules {

@@ -66,7 +66,7 @@ func LastField(channel capping.Channel) string {
 }
 
 // AtLeast encodes the call of atleast.lua, which marks the message's counts in one partition as lower bounds. The
-// argument keep is the retention of the users' logs. If begins is true, the script also marks a message that has no
+// argument "keep" is the retention of the users' logs. If begins is true, the script also marks a message that has no
 // counts yet. The caller completes the command of AtLeast with StampAtLeast.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
@@ -88,7 +88,7 @@ const releasedMark = "r"
 // atLeastField is the name of the field that marks a message's counts as lower bounds.
 const atLeastField = "least"
 
-// DecodeCounts adds a message's counts of sends to the map sends, by channel. The argument fields is the reply of
+// DecodeCounts adds a message's counts of sends to the map sends, by channel. The argument "fields" is the reply of
 // HGETALL. DecodeCounts reports whether the counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {

@@ -77,7 +77,7 @@ func (i IDs) String() string {
 // epoch is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker returns the format marker for a store with the keyspace in the namespace. The argument ids describes the
+// NewMarker returns the format marker for a store with the keyspace in the namespace. The argument "ids" describes the
 // ids of a spread keyspace (a store whose ids are not dense).
 func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	layout := fmt.Sprint("bucket ", k.BucketSize)

@@ -49,8 +49,8 @@ const (
 	unknownUsers     = 4_000_000 // assumed number of users of a store whose number of users is not known
 )
 
-// Spread returns the keyspace of a store for ids that are not dense. The argument depth is the number of an id image's
-// bits that choose the bucket.
+// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" is the number of an id
+// image's bits that choose the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
 // DepthFor returns the depth of a new spread store for the expected number of users. If users is 0, the number is not
@@ -124,8 +124,8 @@ func (k Keyspace) HashFields() int {
 }
 
 // appendField appends the hash field of an item's user, in the form in which the scripts read it. A field in the dense
-// layout is one byte with its number, and a field in the spread layout is raw bytes. The argument users holds all users
-// of the item's batch.
+// layout is one byte with its number, and a field in the spread layout is raw bytes. The argument "users" holds all
+// users of the item's batch.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())

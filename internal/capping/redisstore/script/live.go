@@ -183,7 +183,7 @@ func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix str
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
 }
 
-// LiveConfirm records in Redis that an instance has stored all its live changes again. The result done is false when
+// LiveConfirm records in Redis that an instance has stored all its live changes again. The result "done" is false when
 // the restoration with the token has ended.
 func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
 	err error) {
@@ -192,7 +192,7 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 }
 
 // LiveEnd ends the restoration with the token if all given instances have confirmed that they stored their live changes
-// again. The result missing lists the instances that have not confirmed. The result done reports whether the
+// again. The result "missing" lists the instances that have not confirmed. The result "done" reports whether the
 // restoration has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
@@ -214,7 +214,7 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 		args...)...)
 }
 
-// DecodeLivePacked decodes the reply of live.lua to a call that packs records. The result done is false when another
+// DecodeLivePacked decodes the reply of live.lua to a call that packs records. The result "done" is false when another
 // call had changed the log, so that the script wrote nothing.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {

@@ -71,8 +71,8 @@ const (
 // PacerKeys returns the Redis keys of pacers. All keys of one group of pacers have the same prefix.
 type PacerKeys struct{ Prefix string }
 
-// Log returns the Redis key of the log for a pacer and a message. The argument message is "" for a pacer that does not
-// pace each message. The key of a pacer's log is unambiguous, because the name of a pacer has no colon.
+// Log returns the Redis key of the log for a pacer and a message. The argument "message" is "" for a pacer that does
+// not pace each message. The key of a pacer's log is unambiguous, because the name of a pacer has no colon.
 func (k PacerKeys) Log(pacer, message string) string {
 	if message == "" {
 		return k.Prefix + "p:" + pacer
@@ -88,7 +88,7 @@ func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
 
-// PaceKeys returns the Redis keys of a call of pace.lua, in the script's order. The argument joined has the meaning
+// PaceKeys returns the Redis keys of a call of pace.lua, in the script's order. The argument "joined" has the meaning
 // that Args.Pace explains.
 func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {

@@ -29,8 +29,8 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union encodes the call of union.lua, which merges logs, for the users of the items (see Plan). The arguments users
-// and logs hold all users and logs of the batch. The script counts the sends of the messages whose tokens are in
+// Union encodes the call of union.lua, which merges logs, for the users of the items (see Plan). The arguments "users"
+// and "logs" hold all users and logs of the batch. The script counts the sends of the messages whose tokens are in
 // counted. The caller completes the command of Union with StampUnion.
 func (a *Args) Union(
 	s *Script,

@@ -13,7 +13,7 @@ type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
 	way    string // how an operator ends the quarantine
-	node   string // address of the node that the field what already names; "": no node
+	node   string // address of the node that the field "what" already names; "": no node
 }
 
 // These constants are the causes of a partition's quarantine, and values of a metric's label.

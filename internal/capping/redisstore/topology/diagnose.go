@@ -13,7 +13,7 @@ import (
 const diagnoseTime = time.Second
 
 // Diagnose returns a hint why the server at the first address does not answer, or "" if it finds no cause. The result
-// talks reports whether the server speaks the Redis protocol with the configured settings.
+// "talks" reports whether the server speaks the Redis protocol with the configured settings.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)

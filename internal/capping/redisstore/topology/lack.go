@@ -48,7 +48,7 @@ func (l *lack) Error() string { return l.what }
 // runs every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack stores why the master cannot decide its users, and since when. If the argument found is nil, the master
+// noteLack stores why the master cannot decide its users, and since when. If the argument "found" is nil, the master
 // lacks nothing.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
@@ -71,8 +71,8 @@ func (n *Node) degraded() bool {
 }
 
 // Lack returns the reason why the store should send no command to the node, or nil if it may send commands. If Lack
-// returns a reason, the node would not reply to a command, or the store could not count the reply. The argument durable
-// says that the command needs confirmations by replicas.
+// returns a reason, the node would not reply to a command, or the store could not count the reply. The argument
+// "durable" says that the command needs confirmations by replicas.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -81,7 +81,8 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// unanswered returns the lack for an error that prevented the check of the master's replicas.
+// unanswered returns the lack (why the master cannot decide its users) for an error of the check of the master's
+// replicas.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}
@@ -89,7 +90,7 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage returns the lack of a master for which too few replicas can store a send, or nil for enough replicas.
+// shortage returns the lack (why the master cannot decide its users) if too few replicas can store a send, or nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

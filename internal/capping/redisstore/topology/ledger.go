@@ -96,7 +96,8 @@ type ledger struct {
 	runs     map[string]serverRun
 }
 
-// A copy of the ledger is a Redis hash. Its fields are "p" with a partition's number, and "r" with a run id.
+// A copy of the ledger is a Redis hash. The hash fields of such a copy are "p" with a partition's number, and "r" with
+// the run id of a server.
 const (
 	partitionField = "p"
 	runField       = "r"
@@ -201,7 +202,7 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn returns, from copies of the ledger, the breaches that no operator has accepted. The argument users is the
+// BrokenIn returns, from copies of the ledger, the breaches that no operator has accepted. The argument "users" is the
 // number of partitions with users.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)

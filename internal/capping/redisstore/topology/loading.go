@@ -30,9 +30,9 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 	return asked
 }
 
-// Loads reports whether the server may drop records when it restarts and loads its append-only file. The result lacking
-// lists the commands that the user "default" may not run. The result err says why the rights of the user "default"
-// could not be read.
+// Loads reports whether the server may drop records when it restarts and loads its append-only file. The result
+// "lacking" lists the commands that the user "default" may not run. The result "err" says why the rights of the user
+// "default" could not be read.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)

@@ -10,8 +10,8 @@ import (
 
 // mendBroken creates lost sentinel keys and marks again, for partitions whose open breach (such as evicted keys)
 // explains the loss. mendBroken leaves the other records of these partitions unchanged. A partition whose loss has any
-// other cause stays in quarantine. The argument found holds, for each master's address, what INFO says about evictions
-// and the append-only file.
+// other cause stays in quarantine. The argument "found" holds, for each master's address, what INFO says about
+// evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -65,8 +65,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys of some partitions could not be read")
 
-// explained returns the partitions whose open breach explains the loss of their sentinel key or mark. The argument now
-// is what INFO says at present about the node's evictions and append-only file.
+// explained returns the partitions whose open breach explains the loss of their sentinel key or mark. The argument
+// "now" is what INFO says at present about the node's evictions and append-only file.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -89,8 +89,8 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 	return lost
 }
 
-// explains reports whether the breach can cause the given outcome of a check of the sentinel key. The argument evicted
-// says that the server has evicted keys, even if the breach has another cause.
+// explains reports whether the breach can cause the given outcome of a check of the sentinel key. The argument
+// "evicted" says that the server has evicted keys, even if the breach has another cause.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":

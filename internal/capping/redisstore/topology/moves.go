@@ -18,7 +18,7 @@ type importing struct {
 	from string // id of the node that had the slot
 }
 
-// move is the move of a hash slot from one node to another. The fields from and to are ids of nodes in the cluster.
+// move is the move of a hash slot from one node to another. The fields "from" and "to" are ids of nodes in the cluster.
 type move struct{ from, to string }
 
 // Moving reports whether the partition's hash slot was moving at the last refresh.

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// point is how far a partition has progressed in time, as its mark (a hash in Redis) shows it. The field anew is the
-// time when the partition was created, or continued with incomplete records; at is the latest time since then. The
-// times anew and at are in milliseconds since 1970.
+// point is how far a partition has progressed in time, as its mark (a hash in Redis) shows it. The field "anew" is the
+// time when the partition was created, or continued with incomplete records. The field "at" is the latest time since
+// then. The times anew and at are in milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -80,9 +80,9 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf returns for each partition another partition, whose mark in Redis also stores the point of the first
-// partition. The hash slots of the two partitions are about half of all slots apart, and therefore usually on different
-// masters. The result -1 means that there is no other partition, so no mark stores the point.
+// keepersOf returns, for each partition, another partition, whose mark (a Redis hash) also stores the point (latest
+// time) of the first partition. The hash slots of the two partitions are about half of all slots apart, and therefore
+// usually on different masters. The result -1 means that there is no other partition, so no mark stores the point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -99,7 +99,8 @@ func keepersOf(partitions []Partition) []int {
 	return keepers
 }
 
-// keptBy returns for each partition the other partitions whose points its mark also stores.
+// keptBy returns, for each partition, the other partitions whose points (latest times) are also stored in its mark (a
+// Redis hash).
 func keptBy(keepers []int) [][]int {
 	kept := make([][]int, len(keepers))
 	for p, q := range keepers {

@@ -104,8 +104,8 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	return r.Evicted
 }
 
-// breach returns the cause and the description of a broken promise, or "" if no promise is broken. The argument known
-// is the baseline of evicted_keys; withoutFile says that the append-only file is missing.
+// breach returns the cause and the description of a broken promise, or "" if no promise is broken. The argument "known"
+// is the baseline of evicted_keys. The argument "withoutFile" says that the append-only file is missing.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -146,7 +146,7 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 
 // mark opens a breach (a possible loss of logs) of the partition in the ledger. The caller of mark holds the ledger's
 // lock. If the partition already has an open breach, mark raises the breach's number of evicted keys. mark then also
-// records an eviction policy as the cause of evictions. The result news reports a change that matters to operators,
+// records an eviction policy as the cause of evictions. The result "news" reports a change that matters to operators,
 // unlike a mere increase of a known number.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
@@ -214,7 +214,7 @@ const (
 	evictionEvery = 10 * time.Millisecond
 )
 
-// evictedQuestion is the command in a pipeline that reads evicted_keys.
+// evictedQuestion is the command at the end of a pipeline that reads the server's counter evicted_keys.
 type evictedQuestion struct {
 	info  *redis.StringCmd
 	asked int64 // time of the command in µs
@@ -339,8 +339,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns every readable copy of the ledger, by partition. The result all reports whether every copy of the
-// ledger was readable.
+// readLedger returns every readable copy of the ledger, by partition. The result "all" reports whether every copy of
+// the ledger was readable.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -479,8 +479,8 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 
 // Accept marks every open breach (possible loss of logs) as accepted, with the operator's reason why, and returns the
 // accepted breaches. While a server with an open breach evicts keys, lacks the append-only file or does not answer,
-// Accept returns an error. Before Accept accepts a breach, it creates the lost sentinel keys again. The function mend
-// must restore other lost records of the store, and the function keep must store the acceptance. If mend or keep
+// Accept returns an error. Before Accept accepts a breach, it creates the lost sentinel keys again. The function "mend"
+// must restore other lost records of the store, and the function "keep" must store the acceptance. If mend or keep
 // returns an error, Accept accepts no breach.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {

@@ -88,7 +88,7 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh updates the routes (which node holds which partition) and counts the replicas of masters. The result inTime
+// refresh updates the routes (which node holds which partition) and counts the replicas of masters. The result "inTime"
 // reports whether the servers replied in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
@@ -144,7 +144,7 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 }
 
 // examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records why users are unavailable. The argument refreshed is the error of the update of the routes, or nil.
+// also records why users are unavailable. The argument "refreshed" is the error of the update of the routes, or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)

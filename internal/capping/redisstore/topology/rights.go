@@ -122,8 +122,8 @@ func (r *Rules) commands(t Trial) []command {
 	return all
 }
 
-// Rights tries every Redis command that the store uses. The result lacking is an error about the commands that the user
-// may not run, or nil. The result err means that the server did not answer.
+// Rights tries every Redis command that the store uses. The result "lacking" is an error about the commands that the
+// user may not run, or nil. The result "err" means that the server did not answer.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)

@@ -53,8 +53,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the server's clock with the local clock. The argument off is the server's time minus the local
-// time at the beginning of the request; took is the time until the reply.
+// checkClock compares the server's clock with the local clock. The argument "off" is the server's time minus the local
+// time at the beginning of the request. The argument "took" is the time until the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {

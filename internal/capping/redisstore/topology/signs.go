@@ -70,7 +70,7 @@ func (s *sign) bar() *Bar {
 }
 
 // LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records into quarantine. The
-// result all reports whether every sentinel key could be checked.
+// result "all" reports whether every sentinel key could be checked.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -99,7 +99,7 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 }
 
 // Settled reports whether the store would notice a loss of the partition's present records. The store would notice the
-// loss if the settled point (a time that the partition has surely reached) is no earlier than the argument since.
+// loss if the settled point (a time that the partition has surely reached) is no earlier than the argument "since".
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
@@ -111,7 +111,7 @@ func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 // Signed reports whether the sentinel keys of all partitions have been created.
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// routed returns for each node the partitions that it holds.
+// routed returns, for each Redis node, the partitions that the node holds.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -226,7 +226,7 @@ func (t *Topology) judge(s *sign) {
 }
 
 // askSigns runs both steps of sign.lua for the partitions, and records the points in time that the partitions have
-// reached. The result seen lists the partitions for which the node replied, and those whose slot is moving to another
+// reached. The result "seen" lists the partitions for which the node replied, and those whose slot is moving to another
 // node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
@@ -279,9 +279,9 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 // confirm, only the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions in one pipeline. The result confirmed reports whether as many
-// replicas as a send needs have confirmed the sentinel keys and marks. The result missing reports that the node lacks
-// the script sign.lua.
+// runSigns runs both steps of sign.lua for the partitions in one pipeline. The result "confirmed" reports whether as
+// many replicas as a send needs have confirmed the sentinel keys and marks. The result "missing" reports that the node
+// lacks the script sign.lua.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {

@@ -107,8 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs the function work on a goroutine for which Close waits. If the topology is closed, beside returns false
-// and does not run the function work.
+// beside runs the function "work" on a goroutine for which Close waits. If the topology is closed, beside returns false
+// and does not run the function "work".
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
