@@ -46,10 +46,12 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	return err
 }
 
-// boundRecords keeps this instance's count of the permit records in the store up to date, until ctx ends.
+// boundRecords keeps up to date, until ctx ends, how many records about calls for permits the store holds for each
+// client.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
-// endLeases returns the permits of requests whose sender no longer renews the lease, until ctx ends.
+// endLeases returns, until ctx ends, the unused permits of senders that have stopped renewing their lease (right to use
+// permits).
 func (s *Service) endLeases(ctx context.Context) {
 	ticker := time.NewTicker(leasesEvery)
 	defer ticker.Stop()
@@ -71,7 +73,7 @@ func (s *Service) endLeases(ctx context.Context) {
 	}
 }
 
-// leasesEvery is the time between two checks of the leases.
+// leasesEvery is the time between two searches for leases of permits that have ended.
 const leasesEvery = time.Second
 
 // keepLists merges and removes live changes of sets in the background until ctx ends, so that look-ups in these sets
@@ -80,7 +82,7 @@ func (s *Service) keepLists(ctx context.Context) {
 	s.lists.tend(ctx, s.clock, func(err error) { s.logger.Warn("live changes of sets", "error", err) })
 }
 
-// countAnswers creates the counter of decisions for each message, if the store can keep such counts.
+// countAnswers creates the counter that counts decisions by message, if the store can keep such counts.
 func (s *Service) countAnswers() (err error) {
 	if store, ok := capping.As[messages.Store](s.store); ok {
 		s.answers, err = messages.NewCounter(store, s.logger, s.registry)
@@ -88,7 +90,7 @@ func (s *Service) countAnswers() (err error) {
 	return err
 }
 
-// flushAnswers writes the counts of decisions for each message to the store, until ctx ends.
+// flushAnswers writes the counts of decisions by message to the store from time to time, until ctx ends.
 func (s *Service) flushAnswers(ctx context.Context) {
 	if s.answers != nil {
 		s.answers.Run(ctx)

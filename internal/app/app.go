@@ -89,7 +89,7 @@ type Service struct {
 	stopErr  error
 }
 
-// Run runs the service until ctx ends or a component of the service fails. Run returns after all components have
+// Run runs the service until ctx ends or a listener fails. Run returns after all components of the service have
 // stopped.
 func Run(ctx context.Context, cfg Config) error {
 	s, err := Start(ctx, cfg)
@@ -104,7 +104,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-// Start starts a service and returns when the service is ready for calls. If a step fails or ctx ends during the start,
+// Start starts a service and returns when the service is ready for calls. If a start step fails or ctx ends before,
 // Start stops the components that it has started.
 func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Watcher == nil {
@@ -140,11 +140,11 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 // Addr returns the address of the API's listener.
 func (s *Service) Addr() net.Addr { return s.endpoints[0].listener.Addr() }
 
-// Failed returns a channel that receives the error of a listener that failed. After such an error the service is
+// Failed returns a channel that receives an error when a network listener fails. After such an error the service is
 // unusable, and the caller must stop it.
 func (s *Service) Failed() <-chan error { return s.failed }
 
-// Stop finishes the running calls and then stops the service, in named steps with time limits. The returned error lists
+// Stop finishes the running calls and then stops the service, in named steps with time limits. The error of Stop lists
 // the failed steps and the steps that are still running. A later call of Stop waits for the first call and returns the
 // same error.
 func (s *Service) Stop() error {
@@ -152,8 +152,8 @@ func (s *Service) Stop() error {
 	return s.stopErr
 }
 
-// These constants are generous time limits of the steps. The limits only ensure that a start or stop returns an error
-// instead of hanging forever.
+// These constants are generous time limits for the steps of a start and a stop. The limits only ensure that a start or
+// stop returns an error instead of hanging forever.
 const (
 	loadTimeout     = 10 * time.Minute // for 135 MB over a slow connection
 	openTimeout     = 10 * time.Minute // for a recovery after a crash
@@ -166,7 +166,8 @@ const (
 	closeTimeout    = time.Minute
 )
 
-// steps returns the steps of a start in order, each with an action to start and an action to stop.
+// steps returns, in order, the steps that start the service. Each step has an action that starts a component and an
+// action that stops it.
 func (s *Service) steps() []step {
 	cfg := s.config
 	var refreshing, watching, counting, bounding, remembering, listing, leasing background
@@ -204,15 +205,15 @@ func (s *Service) steps() []step {
 	}
 }
 
-// These constants are the memory in bytes that the service needs in addition to its configured bounds: for the program
-// itself, for each user in a running call, and for the embedded store without its cache (docs/operating.md, Memory).
+// These constants are the memory in bytes that the service needs in addition to its configured bounds. They cover the
+// program itself, each user in a running call, and the embedded store without its cache (docs/operating.md, Memory).
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64
 	memoryOfStore   = 200 << 20
 )
 
-// configuredMemory returns a metric of the memory that the service may use under the given configuration.
+// configuredMemory returns a metric with the memory in bytes that the service may use under the given configuration.
 func configuredMemory(cfg *config.Config) prometheus.Collector {
 	bounds := cfg.Server.Bounds.WithDefaults()
 	bytes := 2*(bounds.InFlightBytes+bounds.AnswerBytes) + memoryOfUser*int64(bounds.InFlightUsers) + memoryOfProgram

@@ -15,7 +15,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// beginAudit opens the audit, if the configuration enables the audit.
+// beginAudit opens the audit (the record of all decisions), if the configuration enables the audit.
 func (s *Service) beginAudit(ctx context.Context) (err error) {
 	cfg := s.config.Audit
 	if cfg.To == "" {
@@ -35,7 +35,7 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	return nil
 }
 
-// grants reads the audit of all instances, including the latest records of this instance.
+// grants reads from the audit of all instances who received a message, including the latest records of this instance.
 type grants struct {
 	*archive.Archive
 	journal *journal.Journal
@@ -44,7 +44,8 @@ type grants struct {
 // Flush implements server.Audit.
 func (g grants) Flush(ctx context.Context) error { return g.journal.Flush(ctx) }
 
-// auditOfMessages returns the audit for calls that release whole messages, or nil if no audit is configured.
+// auditOfMessages returns the audit reader for calls that release all sends of a message, or nil if no audit is
+// configured.
 func (s *Service) auditOfMessages() server.Audit {
 	if s.journal == nil {
 		return nil
@@ -53,8 +54,8 @@ func (s *Service) auditOfMessages() server.Audit {
 }
 
 // recordedPolicies returns the policies of the decisions in the last month, for the console. Each policy has the time
-// of the first audit file that names the policy. recordedPolicies leaves out damaged files and policies that the audit
-// lacks. The command capper audit verify reports such files.
+// of the first audit file that names the policy. recordedPolicies leaves out damaged audit files and policies that the
+// audit does not contain. The command capper audit verify reports such files.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})
@@ -95,8 +96,8 @@ func (s *Service) archive() *archive.Archive {
 	return archive.New(s.journal.Source(), config.ParsePolicy).Of(audit.IDsOf(s.ids()))
 }
 
-// endAudit writes the last audit records. endAudit waits only half of the step's time limit, so that an unreachable
-// location does not delay the stop for long.
+// endAudit writes the last audit records. endAudit waits for at most half of the step's time limit, so that an
+// unreachable audit location does not delay the stop for long.
 func (s *Service) endAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout/2)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// endpoint is a network listener with its HTTP handler.
+// endpoint is a network listener with the HTTP server that handles its requests.
 type endpoint struct {
 	what     string
 	handler  http.Handler
@@ -25,7 +25,8 @@ type endpoint struct {
 	serving  sync.WaitGroup
 }
 
-// listen opens all listeners before any listener accepts requests, so that the start fails if one address is wrong.
+// listen opens all network listeners before any of them accepts requests, so that the start fails if one address is
+// wrong.
 func (s *Service) listen(context.Context) (err error) {
 	cfg := s.config.Server
 	var secure *tls.Config
@@ -58,7 +59,7 @@ func (s *Service) listen(context.Context) (err error) {
 	return nil
 }
 
-// open opens the listener for an address.
+// open opens the network listener for a configured address.
 func (s *Service) open(address string) (net.Listener, error) {
 	listener, err := s.api.Listen(address)
 	if errors.Is(err, fs.ErrPermission) {
@@ -82,7 +83,7 @@ func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	return func(calls http.Handler) http.Handler { return s.api.Beside(calls, console.Path, pages) }, err
 }
 
-// keepRecent records recent counts and the policies for the console, until ctx ends.
+// keepRecent records recent counts of decisions and the applied policies for the web console, until ctx ends.
 func (s *Service) keepRecent(ctx context.Context) {
 	if !s.config.Console {
 		return
@@ -114,7 +115,7 @@ func (s *Service) askForCalls(context.Context) error {
 }
 
 // askForNoMore makes /readyz report "not ready", and waits for StopDelay, so that load balancers can notice the change.
-// The service still answers calls during this wait.
+// During StopDelay, the service still answers calls.
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
@@ -124,14 +125,14 @@ func (s *Service) askForNoMore(context.Context) error {
 	return nil
 }
 
-// longestCall returns the longest time that a call may wait in a queue and then use the store.
+// longestCall returns the longest time that a call may need: waiting in a queue, and then using the store.
 func (s *Service) longestCall() time.Duration {
 	b := s.config.Server.Bounds
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout
 }
 
-// drain refuses new requests and waits for the running requests. drain closes the connections of requests that exceed
-// the time limit. drain then waits until all calls have returned from the store.
+// drain refuses new requests and waits for the running requests. After the time limit, drain closes the connections of
+// requests that are still running. drain then waits until all calls have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)
@@ -148,8 +149,8 @@ func (s *Service) drain(ctx context.Context) error {
 	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))
 }
 
-// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. The
-// errors are expected when the configuration is for another machine.
+// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. Such
+// errors are expected when the configuration is meant for another machine.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {
 		if _, err := gate.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {

@@ -16,15 +16,18 @@ import (
 	"capper/internal/segments"
 )
 
-// oldList is the age from which the status reports a suppressed set without max_age as a problem. The value is two
-// days, because mailbox providers require that an unsubscribe takes effect within two days.
+// oldList is the age from which /v1/status reports a suppressed set (set of users who must not receive messages)
+// without "max_age" as a problem. oldList is two days, because mailbox providers require that an unsubscribe takes
+// effect within two days.
 const oldList = 48 * time.Hour
 
-// guarded returns the losses of users in a set for which the service rejects a generation under the current policy.
+// guarded returns, for each guarded set, how many users a new generation may lose. If a set loses more, the service
+// rejects the generation.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
-// listProblems describes suppressed sets that contain fewer users than intended, or soon may. listProblems also
-// describes guarded sets whose losses were not compared.
+// listProblems describes suppressed sets (of users who must not receive messages) that have fewer users than intended,
+// or soon may. listProblems also describes guarded sets for which the service could not check how many users a
+// generation lost.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()
 	now := s.clock()
@@ -57,8 +60,8 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	return list
 }
 
-// LookAtLists returns warnings about suppressed sets that are empty or that may lose users. LookAtLists returns nil
-// unless the location of the segments is a readable directory.
+// LookAtLists returns warnings about suppressed sets (of users who must not receive messages) that are empty or that
+// may lose users. LookAtLists returns nil unless the location of the segments is a readable directory.
 func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	if objects.IsURL(cfg.Segments.Source) {
 		return nil
@@ -70,7 +73,7 @@ func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	return config.LooseLists(cfg.Policy, m)
 }
 
-// suppression returns the suppression of a set, or nil when the set is not suppressed.
+// suppression returns the policy's rule that suppresses the users of a set, or nil when the policy has no such rule.
 func suppression(policy *capping.Policy, set string) *capping.Suppression {
 	for i := range policy.Suppress {
 		if policy.Suppress[i].Set == set {
@@ -88,7 +91,8 @@ func ageText(age time.Duration) string {
 	return capping.Span(age.Round(time.Hour))
 }
 
-// reportLists logs the ages of suppressed sets when the service starts with segments from its cache.
+// reportLists logs the ages of suppressed sets when the service starts with segments from its local cache, because
+// cached sets may be old.
 func (s *Service) reportLists() {
 	if s.segments.Status().Origin != segments.OriginCache {
 		return
@@ -129,9 +133,9 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 	}
 }
 
-// lostZones returns an error if a new policy needs time zones of users, and the current generation lacks time zones
-// that an earlier generation had. Without lostZones, the service would apply another time zone to the users whose time
-// zone is lost.
+// lostZones returns an error if a new policy needs users' time zones, and the current segments generation lacks time
+// zones that an earlier generation had. Without lostZones, the service would apply another time zone to the users whose
+// time zone is lost.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
@@ -143,7 +147,8 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
-// listAges is a metric collector. listAges reports the maximum ages of suppressed sets, and the sets that are older.
+// listAges is a metric collector that reports the maximum ages of suppressed sets, and which sets are older than their
+// maximum age.
 type listAges struct {
 	of     *Service
 	most   *prometheus.Desc

@@ -16,7 +16,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// lists combines the live changes of sets with the segments generation in use.
+// lists combines the segments generation in use with the live changes of its sets (users whom API calls added or
+// removed).
 type lists struct {
 	store     live.Store // nil: the store does not support live changes
 	refresher *segments.Refresher
@@ -25,20 +26,21 @@ type lists struct {
 	inUse    atomic.Pointer[generation]
 	mu       sync.Mutex // serializes changes of inUse
 
-	// seen holds the as-of times of the generations that were in use during the last freeAfter. Only the method free
-	// uses seen.
+	// seen holds the as-of times (up to which a set's build includes all changes) of the generations that were in use
+	// during the last freeAfter. Only the method free uses seen.
 	seen []sighting
 }
 
-// sighting holds the as-of times of a generation that was in use, by the name of the set.
+// sighting records a segments generation that was in use, with the as-of time of each set: the time up to which the
+// set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
 }
 
-// generation implements the interface capping.Live for a segments generation with the live changes of its sets. A
-// generation is immutable. Audience expressions read only the build of the generation, so that the parts and pages of
-// an audience stay consistent.
+// generation implements the interface capping.Live. It combines a published segments generation with the live changes
+// of its sets (by API calls). A generation is immutable. Audience expressions read the published sets without live
+// changes, so that the parts and pages of an audience stay consistent.
 type generation struct {
 	*segments.Snapshot
 	of    *segments.Refresher // knows the age of each set; nil: sets have no age
@@ -52,8 +54,8 @@ type generation struct {
 
 var _ capping.Live = (*generation)(nil)
 
-// missed returns an error if the store has already removed live changes of a needed set, and the generation does not
-// contain these changes. The store removes changes that a newer generation contains.
+// missed returns an error if a published generation lacks changes of a needed set that the store has already removed
+// from the live changes. The store removes changes that a newer generation contains.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -72,8 +74,9 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled returns the users whom a call added to a set, when this change overrides a build as of the time before, but
-// not a build as of the time next. Before the store is open, overruled returns nil.
+// overruled returns the users of a set whom an API call added after the as-of time before, but not after the as-of time
+// next. A build as of next decides about these users itself, so the API calls no longer count. Before the store is
+// open, overruled returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil
@@ -81,7 +84,7 @@ func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
-// changes returns a counter that increases with each call that changes a set.
+// changes returns a counter that increases with each live change of a set.
 func (l *lists) changes() uint64 {
 	if l.store == nil {
 		return 0
@@ -97,25 +100,25 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns the lists of a service with the given configuration. The store and the segments are added later.
+// newLists returns a lists without store and segments, which later steps of the start add.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)
 	return l
 }
 
-// take applies the configured rules for sets.
+// take makes l apply the rules for sets in the given configuration.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
-// isLive reports whether the configuration allows the set to exist only in live changes.
+// isLive reports whether the configuration allows the set to exist only through API calls, without a published build.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
-// on returns the generation without live changes, for finding out which sets it lacks.
+// on returns a generation from which the caller can find out which sets a snapshot of the segments lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }
 
-// use returns the generation in use, with all live changes in the memory of this instance.
+// use returns the segments generation in use, combined with all live changes of sets that this instance knows.
 func (l *lists) use() *generation {
 	snapshot, g := l.refresher.Current(), l.inUse.Load()
 	if g != nil && g.Snapshot == snapshot && !l.outdated(g) {
@@ -135,8 +138,8 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next returns the generation of a snapshot with the latest live changes. next reuses the views of the generation
-// before, which may be nil.
+// next combines a snapshot of the segments with the latest live changes of sets. next reuses the views of the earlier
+// generation before, which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -152,7 +155,8 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 		g.views[set] = view(snapshot.Set(set), wire.BuiltAsOf(snapshot, set), earlier)
 	})
 	for set, upTo := range known.AllFreed() {
-		// For a generation without the set, the guard has already compared the generation with the previous one.
+		// If the generation does not contain the set, the guard has already compared the generation with the previous
+		// generation.
 		if snapshot.Set(set) != nil && upTo+live.Margin > wire.BuiltAsOf(snapshot, set) {
 			g.behind[set] = upTo
 		}
@@ -162,7 +166,7 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// AsOf returns the time up to which the set contains all changes.
+// AsOf returns the time up to which the published set includes all changes.
 func (g *generation) AsOf(set string) time.Time {
 	switch {
 	case g.of == nil:
@@ -210,12 +214,12 @@ func (g *generation) Behind(set string) capping.Instant { return g.behind[set] }
 const (
 	mergeEvery = time.Second
 	freeEvery  = 30 * time.Second
-	// freeAfter is the time for which all generations in use must have contained a change before the store removes the
-	// change. Operators usually roll back a wrong build within this time.
+	// freeAfter is how long all generations in use must have contained a live change before the store removes the
+	// change. Operators usually roll back a wrong build of a set within freeAfter.
 	freeAfter = 10 * time.Minute
 )
 
-// tend merges and removes live changes until ctx ends, so that look-ups in sets stay fast.
+// tend merges and removes live changes of sets until ctx ends, so that look-ups in the sets stay fast.
 func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(error)) {
 	if l.store == nil {
 		return
@@ -239,7 +243,7 @@ func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(erro
 	}
 }
 
-// merge adds the live changes since the last merge to the bitmaps of the sets.
+// merge adds the live changes (by API calls) since the last merge to the bitmaps of the sets in memory.
 func (l *lists) merge() {
 	g, merged, work := l.use(), map[string]*live.View{}, false
 	for set, view := range g.views {
@@ -256,7 +260,8 @@ func (l *lists) merge() {
 	}
 }
 
-// announce reports the as-of times of the sets with live changes, in the generation in use, to the other instances.
+// announce tells the other instances, for each set with live changes, up to which time the generation in use includes
+// all changes.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -265,8 +270,8 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes live changes from the store. free removes the changes that the generations in use of all instances have
-// contained for freeAfter.
+// free removes live changes of sets from the store. A change is removed when, for the time freeAfter, the generations
+// in use on all instances have contained it.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
 	contained := l.contained(sizes, now)
@@ -289,8 +294,8 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns the earliest as-of time of each set among the generations in use during the last freeAfter. If seen
-// does not yet cover the last freeAfter, contained returns nil.
+// contained returns, for each set, a time up to which all generations in use during the last freeAfter included all
+// changes. If seen does not yet cover the last freeAfter, contained returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {
@@ -313,7 +318,7 @@ func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.I
 	return least
 }
 
-// nearlyFull describes the sets whose number of live changes is near the configured maximum.
+// nearlyFull describes the sets whose number of live changes (by API calls) is near the configured maximum.
 func (l *lists) nearlyFull() (list []string) {
 	if l.store == nil {
 		return nil

@@ -34,7 +34,7 @@ func zoneRules() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// beginTracing opens the exporter of spans, if the configuration enables tracing.
+// beginTracing opens the exporter of trace spans, if the configuration enables tracing.
 func (s *Service) beginTracing(ctx context.Context) (err error) {
 	if s.config.Tracing.Endpoint == "" {
 		return nil
@@ -46,7 +46,7 @@ func (s *Service) beginTracing(ctx context.Context) (err error) {
 	return err
 }
 
-// endTracing sends the last spans. If sending fails, endTracing only logs a warning.
+// endTracing sends the last trace spans. If sending fails, endTracing only logs a warning.
 func (s *Service) endTracing(ctx context.Context) error {
 	if s.tracer == nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// level is the minimum level of logged messages. A reload of the configuration can change the level. A level is safe
-// for concurrent use, and reading the level takes almost no time.
+// level is the minimum level of logged messages. A reload of the configuration can change the minimum level. A level is
+// safe for concurrent use, and a read of it takes almost no time.
 type level struct{ now slog.LevelVar }
 
 var _ slog.Leveler = (*level)(nil)
 
-// New returns a level with the value from the configuration.
+// New returns a minimum log level with the value from the configuration.
 func New(configured string) *level {
 	l := &level{}
 	l.Set(configured)
@@ -35,7 +35,7 @@ func Name(level slog.Level) string { return strings.ToLower(level.String()) }
 // Level implements slog.Leveler.
 func (l *level) Level() slog.Level { return l.now.Level() }
 
-// Set sets the level to a configured name. An unknown name means info.
+// Set sets the minimum log level to the level with the configured name. An unknown name means the level "info".
 func (l *level) Set(configured string) {
 	level, err := parse(configured)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"capper/internal/trace"
 )
 
-// result is the result of a store call, which is a metric label.
+// result says, as a metric label, whether a store call decided all, some or none of its users.
 type result int
 
 const (
@@ -23,7 +23,7 @@ const (
 
 var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
 
-// callMetrics holds the metrics for one kind of store call.
+// callMetrics holds the metrics for one kind of store call, such as filter or release.
 type callMetrics struct {
 	results [3]prometheus.Counter
 	seconds prometheus.Observer
@@ -43,9 +43,9 @@ type measuredMerger struct {
 }
 
 // Store wraps a store, and counts and times the calls to it in capper_store_calls_total and capper_store_call_seconds.
-// The metric capper_store_state reports the state of the store. All kinds of stores have these metrics. The argument
-// kind is the value of the label store. Metrics that only one kind of store has are defined in the package of that
-// store. If the registerer is nil, Store returns the store unchanged.
+// The metric capper_store_state reports the state of the store. All kinds of stores have these metrics, with the
+// argument kind as the value of the metric label "store". Metrics that only one kind of store has are defined in the
+// package of that store. If the registerer is nil, Store returns the store unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Socket is the name of the environment variable with the socket of the service manager.
+// Socket is the name of the environment variable in which a service manager such as systemd passes its socket.
 const Socket = "NOTIFY_SOCKET"
 
-// These constants are the states that a service sends to the service manager.
+// These constants are the messages about its state that a service sends to the service manager, such as systemd.
 const (
 	ready     = "READY=1"
 	reloading = "RELOADING=1"
@@ -17,8 +17,8 @@ const (
 )
 
 // notify sends the states to the socket of the service manager, in one datagram with a line for each state (see
-// sd_notify(3)). The socket is a path, or an abstract name that begins with @. If the socket is "", notify does
-// nothing.
+// sd_notify(3)). The argument socket is a path, or an abstract name that begins with "@". If the socket is "", notify
+// does nothing.
 func notify(socket string, states ...string) error {
 	if socket == "" {
 		return nil

@@ -50,7 +50,7 @@ func (s *Service) watchConfig(ctx context.Context) {
 	}, s.asked, s.answerReload)
 }
 
-// answerReload logs the result of a requested reload, if reportReload has not logged the result.
+// answerReload logs the result of a reload that an operator requested, if reportReload has not already logged it.
 func (s *Service) answerReload(changed bool) {
 	status := s.watcher.Status()
 	switch {
@@ -65,7 +65,7 @@ func (s *Service) answerReload(changed bool) {
 	s.notify(reloading, ready)
 }
 
-// notify sends states of the service to the service manager, if there is one.
+// notify sends states of the service to the service manager (such as systemd), if there is one.
 func (s *Service) notify(states ...string) {
 	for _, state := range states {
 		if err := notify(s.manager, state); err != nil {
@@ -74,8 +74,8 @@ func (s *Service) notify(states ...string) {
 	}
 }
 
-// reload applies a whole configuration. If a part is not acceptable, reload returns an error and keeps the previous
-// configuration.
+// reload applies a new configuration as a whole. If any part of it is not acceptable, reload returns an error and keeps
+// the previous configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
 		return err // before announce, because reload is tried repeatedly
@@ -93,7 +93,7 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take applies a configuration after announce has sent the policy of the configuration to the other instances.
+// take applies a configuration. Before, announce has sent the policy of this configuration to the other instances.
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
@@ -119,7 +119,7 @@ func (s *Service) take(cfg *config.Config) error {
 	return nil
 }
 
-// noteSilences computes the days on which quiet hours forbid sends in every minute.
+// noteSilences computes, for the status, the days on which the quiet hours of the policy leave no minute for sends.
 func (s *Service) noteSilences(p *capping.Policy) {
 	silences := config.Silences(p, s.clock())
 	s.silences.Store(&silences)
@@ -146,14 +146,14 @@ func (s *Service) warn(cfg *config.Config) {
 }
 
 // announcer is a store that several instances of the service share. Before an instance applies a policy, it calls
-// Announce, which publishes the policy to the other instances. An error of Announce gives the reason why the instance
-// must not apply the policy.
+// Announce, which publishes the policy to the other instances. If Announce returns an error, the instance must not
+// apply the policy.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announce publishes the policy to the other instances with the same store. For an embedded store, announce does
-// nothing.
+// announce publishes the policy through the store to the other instances that share the store. For an embedded store,
+// announce does nothing.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

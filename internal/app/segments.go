@@ -15,7 +15,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// loadSegments loads the first segments generation.
+// loadSegments loads the first segments generation at the start of the service.
 func (s *Service) loadSegments(ctx context.Context) error {
 	cfg := s.config.Segments
 	source, err := objects.Open(ctx, cfg.Source, cfg.S3)
@@ -41,8 +41,8 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	return s.checkIDs()
 }
 
-// checkIDs returns an error if the user ids of the first generation are not of the configured kind. The Refresher
-// rejects later generations with ids of another kind.
+// checkIDs returns an error if the first segments generation has another kind of user ids than the configuration. The
+// Refresher rejects later generations with ids of another kind.
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
@@ -52,13 +52,13 @@ func (s *Service) checkIDs() error {
 	return nil
 }
 
-// ids returns the scheme of the user ids, which never changes while the service runs.
+// ids returns the scheme (kind and key) of the user ids, which never changes while the service runs.
 func (s *Service) ids() *ids.Scheme { return s.segments.Current().IDs() }
 
-// refreshSegments loads newly published generations until ctx ends.
+// refreshSegments loads newly published generations of the segments until ctx ends.
 func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
 
-// reportSwap logs that the service now uses a new generation.
+// reportSwap logs that the service now uses a new generation of the segments.
 func (s *Service) reportSwap(next *segments.Snapshot) {
 	current, before := s.segments.Current(), ""
 	if current != nil {

@@ -16,8 +16,8 @@ import (
 	"capper/internal/segments"
 )
 
-// require returns an error for a generation that lacks a set of the current policy. Without a suppressed set, the
-// service would allow sends to its users, and a sent message cannot be recalled.
+// require returns an error for a published generation that lacks a set which the current policy uses. Without a set of
+// suppressed users, the service would allow sends to these users, and a sent message cannot be recalled.
 func (s *Service) require(m *segments.Manifest) error {
 	var missing []string
 	for _, name := range s.needs().Sets() {
@@ -32,7 +32,8 @@ func (s *Service) require(m *segments.Manifest) error {
 	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }
 
-// needs returns the current policy. During the start, needs returns the policy of the configuration.
+// needs returns the policy whose sets the generations must contain: the current policy or, during the start, the policy
+// of the configuration.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
 		return s.config.Policy
@@ -40,8 +41,8 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// lacks returns an error that lists sets which a new policy needs and the generation lacks. lacks leaves out sets that
-// the current policy already lacks; nil means that no set is listed. A set that the current policy already lacks is no
+// lacks returns an error that lists the sets which a new policy needs and the segments generation lacks, or nil if
+// there are none. lacks leaves out sets that the current policy needs and that are already missing. Such sets are no
 // reason to reject a reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
@@ -60,7 +61,7 @@ func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	return fmt.Errorf("%w: %w", config.ErrNotYet, errors.Join(faults...))
 }
 
-// missingProblems describes the missing sets that keep the service from being ready.
+// missingProblems describes, for the status, the missing sets because of which the service is not ready.
 func (s *Service) missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	for _, name := range policy.Missing(s.lists.on(current)) {
 		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
@@ -79,7 +80,7 @@ func keyOf(policy *capping.Policy, set string) string {
 	return "suppress." + set
 }
 
-// butSegment returns a hint if a segment has the name of the missing set.
+// butSegment returns a hint for an error text if there is no set with the given name, but a segment.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
 		return " (the name is a segment there, but a set is required)"
@@ -87,7 +88,7 @@ func butSegment(current *segments.Snapshot, name string) string {
 	return ""
 }
 
-// missingSets returns a metric of the number of required sets that the service lacks.
+// missingSets returns a metric with the number of sets that the policy requires and the service lacks.
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
@@ -97,7 +98,7 @@ func (s *Service) missingSets() prometheus.Collector {
 	})
 }
 
-// reportMissing logs when the service stops or resumes sends because of missing sets.
+// reportMissing logs when the service begins to refuse sends because of missing sets, and when it allows sends again.
 func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	if s.capper == nil { // newServer calls this again when capper exists
 		return
@@ -113,7 +114,7 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	}
 }
 
-// zoneless describes a problem if the policy uses users' time zones and the generation contains none.
+// zoneless describes a problem if the policy uses users' time zones and the segments generation contains none.
 func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
@@ -123,8 +124,8 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
-// unbound describes configured audience expressions with names that the generation lacks, or that are ambiguous in the
-// generation.
+// unbound describes configured audience expressions that use a name which the segments generation lacks, or which is
+// ambiguous in it.
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)
 	for _, name := range named.Names() {

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened holds the last reload that shortened the longest window of the limits. A reload that shortens windows may
-// be a mistake. Operators can undo the reload without harm while the store keeps the older sends.
+// shortened records the last reload that shortened the longest window of the limits. A reload that shortens windows may
+// be a mistake. Operators can undo such a reload without harm while the store keeps the older sends.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
@@ -17,7 +17,8 @@ type shortening struct {
 	until time.Time // time at which the store removes sends that only the earlier limits need
 }
 
-// note compares the previous policy was with the new policy is, at a reload.
+// note records at a reload if the longest window of the new policy, the argument is, is shorter than that of the
+// previous policy, the argument was.
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)
 	last := s.last.Load()
@@ -26,8 +27,8 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// problems describes the shortened limits for the status of the service. The list is empty when the current limits are
-// long enough again, or when the store has removed the older sends.
+// problems describes the shortened limits for the status of the service. The list of problems is empty when the windows
+// of the current limits are long enough again, or when the store has removed the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {

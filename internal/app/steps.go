@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// action is a function with a name and a time limit.
+// action is a function that starts or stops a component of the service, with a name and a time limit.
 type action struct {
 	name   string // name for logs and errors
 	within time.Duration
@@ -27,11 +27,11 @@ type step struct {
 // errRunning reports that an action exceeded its time limit and is still running.
 var errRunning = errors.New("step is still running")
 
-// grace is the time for which do waits after the time limit of an action.
+// grace is how long the method do waits for an action after the action's time limit.
 const grace = time.Second
 
-// do runs the action and returns its error. The context of the action ends at the time limit. If the action does not
-// return within grace after the time limit, do returns errRunning and the action continues to run.
+// do runs the action and returns its error. The context that do passes to the action ends at the time limit. If the
+// action does not return within grace after the time limit, do returns errRunning and the action continues to run.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
@@ -52,15 +52,16 @@ func (a action) do(ctx context.Context) error {
 	}
 }
 
-// stack holds the started steps, with the latest step on top. A stack is not safe for concurrent use.
+// stack holds the steps of the service that were started, with the latest step on top. A stack is not safe for
+// concurrent use.
 type stack struct {
 	logger *slog.Logger
 	clock  func() time.Time
 	steps  []step
 }
 
-// start runs the up action of a step, and pushes the step on the stack. A step whose up action fails must undo itself,
-// and is not pushed.
+// start runs the up action (which starts a component) of a step, and pushes the step on the stack. A step whose up
+// action fails must undo itself, and is not pushed.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -71,8 +72,9 @@ func (s *stack) start(ctx context.Context, next step) error {
 	return nil
 }
 
-// stop runs the down actions of all steps, beginning with the latest step. After a failed action, stop continues with
-// the other steps. stop skips steps marked unused while an earlier action is still running.
+// stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a failed
+// action, stop continues with the other steps. While an earlier action is still running, stop skips steps with the
+// field unused.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // name of the first action that is still running
@@ -106,13 +108,13 @@ func (s *stack) undo(last step, running string) (err error) {
 	return nil
 }
 
-// background is a function that runs in its own goroutine until end is called.
+// background runs a function in its own goroutine until a call of end.
 type background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// begin returns an action that starts the function work.
+// begin returns a function that starts work in its own goroutine.
 func (b *background) begin(work func(ctx context.Context)) func(context.Context) error {
 	return func(context.Context) error {
 		var ctx context.Context
@@ -126,14 +128,14 @@ func (b *background) begin(work func(ctx context.Context)) func(context.Context)
 	}
 }
 
-// end cancels the context of the work, and waits for its return.
+// end cancels the context of the function that runs in the background, and waits until it returns.
 func (b *background) end(context.Context) error {
 	b.cancel()
 	<-b.done
 	return nil
 }
 
-// named adds the name of the operation to an error.
+// named prefixes an error with the name of the operation that failed.
 func named(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -24,7 +24,7 @@ import (
 // RedisPassword is the name of the environment variable for the Redis password.
 const RedisPassword = "CAPPER_REDIS_PASSWORD"
 
-// store is the interface that every kind of store implements.
+// store is the interface that both the Redis store and the embedded store implement.
 type store interface {
 	capping.Store
 	pacing.Store
@@ -53,10 +53,10 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeStore closes the store after its last use.
+// closeStore closes the store, after all steps that use the store have ended.
 func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
-// openConfigured opens the configured store for the kind of user ids in the segments.
+// openConfigured opens the configured store, for the kind of user ids that the published segments have.
 func (s *Service) openConfigured(ctx context.Context) (store, error) {
 	cfg, scheme := s.config.Store, s.ids()
 	if cfg.Kind == config.Embedded {
@@ -77,8 +77,8 @@ func (s *Service) openConfigured(ctx context.Context) (store, error) {
 	return redisstore.Open(ctx, options)
 }
 
-// RedisOptions returns the Redis options of the configuration, completed with certificates and passwords from files and
-// the environment.
+// RedisOptions converts the Redis section of the configuration to options of the store, with certificates and passwords
+// from files and the environment.
 func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
 	options = cfg.Options
 	if options.TLS, err = redisTLS(cfg.TLS); err != nil {
@@ -92,8 +92,8 @@ func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) 
 	return options, err
 }
 
-// credentials returns a function that reads the password file at each call. If no file is configured, credentials
-// returns nil.
+// credentials returns a function that reads the Redis user name and password, with the password file read anew at each
+// call. If no password file is configured, credentials returns nil.
 func credentials(cfg config.RedisStore) (func() (username, password string, err error), error) {
 	file := cfg.PasswordFile
 	if file == "" {
@@ -170,7 +170,8 @@ func explainStore(err error) error {
 	return err
 }
 
-// GroupsOfOneSlot returns a warning for each group of pacers that has the same Redis hash slot as another group.
+// GroupsOfOneSlot returns a warning for each group of pacers whose keys have the same Redis hash slot as the keys of
+// another group.
 func GroupsOfOneSlot(cfg *config.Config) (warnings []string) {
 	if cfg.Store.Kind != config.Redis {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed records the sets that reloads removed from the suppressed sets, with the time of the reload. Only this
-// process has the record. After a start, the service does not know earlier configurations.
+// unsuppressed records which sets of users reloads have removed from the suppressed sets, and when. Only this process
+// has this record, because the service does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // time of the removal, by set
 }
 
-// note compares the previous policy with the new policy at a reload, and returns the suppressions that the new policy
-// removes.
+// note compares, at a reload, the previous policy was with the new policy is, and returns the suppressions that the new
+// policy removes.
 func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Lost {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -32,8 +32,8 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// problems describes the removed sets for the status of the service, as long as the configuration acknowledges their
-// removal.
+// problems describes, for the status, the sets that are no longer suppressed. It describes a set only as long as the
+// configuration acknowledges its removal.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

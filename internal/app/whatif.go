@@ -11,7 +11,8 @@ import (
 	"capper/internal/whatif"
 )
 
-// replays returns a function that replays the audit under other limits, or nil if no audit is configured.
+// replays returns a function that decides the calls in the audit again under other limits, or nil if no audit is
+// configured.
 func (s *Service) replays() server.Replay {
 	if s.journal == nil {
 		return nil
@@ -27,8 +28,8 @@ func (s *Service) replays() server.Replay {
 	}
 }
 
-// recordedSegments returns the segments of a generation, which is the current generation or is read from the location
-// of the segments.
+// recordedSegments returns the segments of the named generation, from memory for the current generation, or else from
+// the location of the segments.
 func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Segments, error) {
 	if current := s.segments.Current(); current.Generation() == name {
 		return publishedSegments{current}, nil
@@ -44,7 +45,8 @@ func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Se
 	return publishedSegments{g.Snapshot()}, nil
 }
 
-// publishedSegments implements capping.Segments for a snapshot, without live changes of sets.
+// publishedSegments implements capping.Segments for a published snapshot of the segments, without live changes of sets
+// by API calls.
 type publishedSegments struct{ *segments.Snapshot }
 
 // Set returns a set by its name.
