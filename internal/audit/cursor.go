@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads the payload of a frame in an audit file. After the first fault, every read returns zero.
+// cursor reads the payload of a frame in an audit file. After the first fault in the payload, every read returns zero.
 type cursor struct {
 	rest []byte
 	err  error
@@ -28,7 +28,7 @@ func (c *cursor) byte() byte {
 	return b
 }
 
-// uvarint reads a variable-length number. uvarint accepts only the shortest encoding of a number, because the writer
+// uvarint reads a number in varint encoding. uvarint accepts only the shortest encoding of a number, because the writer
 // uses no other.
 func (c *cursor) uvarint() uint64 {
 	n, size := binary.Uvarint(c.rest)

@@ -2,23 +2,23 @@ package audit
 
 import "fmt"
 
-// maxWords, maxWordBytes and maxWord bound a dictionary, because the writer and the reader of an audit file keep the
-// dictionary in memory.
+// maxWords, maxWordBytes and maxWord bound the dictionary of texts in an audit file, because the writer and the reader
+// of the file keep the dictionary in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
 	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A frame refers to a text by refKept, by refLiteral, or by a number from refFirst on. For a text in the dictionary,
-// the reference is refFirst plus the number of the text.
+// A frame of an audit file refers to a text by a number: refKept, refLiteral, or a number from refFirst on. For a text
+// in the dictionary, the reference is refFirst plus the number of the text.
 const (
 	refKept    = 0 // the text follows and enters the dictionary
 	refLiteral = 1 // the text follows and does not enter the dictionary
 	refFirst   = 2
 )
 
-// dictionary holds the texts that an audit file stores only once, in the order of their first frames. After the
+// dictionary holds the texts that an audit file stores only once, in the order in which they first occur. After the
 // dictionary is full, every frame with a new text contains the text itself.
 type dictionary struct {
 	words []string // the texts, for a reader
@@ -26,13 +26,14 @@ type dictionary struct {
 	bytes int
 }
 
-// room reports whether the dictionary has space for another text. The writer and the reader of a file must get equal
-// results from room.
+// room reports whether the dictionary has space for another text. The writer and the reader of an audit file must get
+// equal results from room.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// append appends the reference to a text. append also appends the text itself if the text is not in the dictionary yet.
+// append appends the dictionary's reference to a text. append also appends the text itself if the text is not in the
+// dictionary yet.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)
@@ -51,7 +52,7 @@ func (d *dictionary) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// read returns the text whose reference is at the cursor.
+// read reads a reference at the cursor, and returns the text to which it refers.
 func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {

@@ -1,4 +1,4 @@
-// Package audit defines the record of every decision and the file format of these records. Package journal, below,
+// Package audit defines the audit record of every decision, and the file format of these records. Package journal
 // writes the records while the service decides. Package archive reads the records of all service instances.
 //
 //	call decided → journal: encode, buffer, flush each second, roll, upload   (never delays an answer)
@@ -6,17 +6,17 @@
 //
 // # Records
 //
-// A Record describes one call that recorded sends or could have recorded sends: a filter call with record, a release,
-// or a call for permits. A call that changes a set also has a record. The record groups the users by outcome and reason
-// (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes some 130 kB.
-// The record names the generation of the segments and the version of the configuration. The audit location stores the
-// policy of each version once. If ids are not dense, the record holds images (capping.UserID) in ascending order: the
-// record of a call for a million users takes 5.7 MB.
+// A Record describes one API call that recorded sends or could have recorded sends: a filter call with "record": true,
+// a release, or a call for permits. A call that changes a set also has a Record. The Record groups the users by outcome
+// and reason (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes
+// some 130 kB. The record names the generation of the segments and the version of the configuration. The audit location
+// stores the policy of each version once. If ids are not dense (not 32-bit numbers), the record holds id images (64-bit
+// hashes, capping.UserID) in ascending order. The record of a call for a million users then takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
 // The timestamp of each send is between At and At plus Took. An analysis of the records therefore knows the time of a
-// send only to within the length of a call. If the precision of the times is not sufficient, an analysis decides in
-// favour of the service.
+// send only to within the length of a call. If these times are not precise enough to show a violated limit, an analysis
+// assumes that the service decided correctly.
 //
 // # Location
 //
@@ -49,8 +49,9 @@
 // with the number i. Message ids have their own numbering, separate from all other texts. The constants in
 // dictionary.go bound the numbering of message ids and of all other texts. A file stores the users of a group as a
 // portable roaring bitmap, or as a list if the group has few users. The record of a call for one user takes some 35
-// bytes. Files whose ids are not dense have format 2 and hold images as Rice-coded gaps; see images.go.
+// bytes. Files whose ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see
+// images.go.
 //
-// A file without an end frame is still open, or its writer died. If the last frame of a file without an end frame is
-// incomplete, the file is torn (TornError). A torn file does not count as damaged (DamageError).
+// An audit file without an end frame is still open, or its writer died. If the last frame of such a file is incomplete,
+// the file is torn (TornError). A torn file does not count as damaged (DamageError).
 package audit

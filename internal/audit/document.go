@@ -9,11 +9,11 @@ import (
 	"fmt"
 )
 
-// ErrDocument reports that the bytes of a stored document differ from the bytes that were written.
+// ErrDocument reports that a document at the audit location does not match its checksum.
 var ErrDocument = errors.New("document is damaged: its checksum does not match")
 
-// A sealed document ends with its checksum as the last JSON member. These two texts surround the digits of the
-// checksum.
+// A sealed JSON document ends with its checksum as the last member. The two constants are the texts before and after
+// the digits of the checksum.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"

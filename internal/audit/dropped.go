@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Dropped records which audit files of an instance a compaction removed because of their age. The document lies below
-// OpenPrefix, because earlier versions of capper expect only records files there and ignore other objects.
+// Dropped records which audit files of an instance a compaction removed because of their age. The Dropped document lies
+// below OpenPrefix, because earlier versions of capper expect only audit files there and ignore other objects.
 type Dropped struct {
 	Instance string    `json:"instance"` // "" in the document that records since when compactions note removed files
 	Through  uint64    `json:"through"`  // files with this number and lower ones were removed
 	At       time.Time `json:"at"`
 }
 
-// DroppedPrefix begins the keys of all Dropped documents.
+// DroppedPrefix begins the object keys of all Dropped documents, which record the audit files that compactions removed.
 const DroppedPrefix = OpenPrefix + "dropped/"
 
 // DroppedKey returns the object key of an instance's Dropped document. Every location with Dropped documents also has a
-// document of the instance "".
+// Dropped document of the instance "".
 func DroppedKey(instance string) string {
 	instance = cmp.Or(instance, "begun")
 	return DroppedPrefix + instance + ".json"
 }
 
-// ParseDropped decodes the Dropped document that is stored under a key.
+// ParseDropped decodes the Dropped document that the audit location stores under the object key.
 func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 	if err := Unseal(raw, &d); err != nil {
 		return d, err

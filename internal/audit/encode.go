@@ -11,8 +11,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Encoder encodes the frames of one audit file, in the order of the file. An Encoder is not safe for concurrent use. If
-// an appended frame does not reach the file, no reader can decode the later frames.
+// Encoder encodes the frames of one audit file, in the order of the file. An Encoder is not safe for concurrent use.
+// Every frame that the Encoder appends must reach the file, because readers could not decode the later frames
+// otherwise.
 type Encoder struct {
 	header   Header
 	at       capping.Instant // time of the previous record
@@ -40,12 +41,12 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	return e, appendFrame(append(dst, magic...), frameHeader, p)
 }
 
-// ErrTooLarge reports that a record exceeds MaxFrame, or that a text in the record exceeds MaxText.
+// ErrTooLarge reports that an audit record has more than MaxFrame bytes, or a text with more than MaxText bytes.
 var ErrTooLarge = errors.New("audit record is too large for one frame")
 
-// AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence in
-// the record, and uses the instance and the next sequence of the file. If AppendRecord returns an error, it has
-// appended nothing.
+// AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence
+// number in the record, and uses the instance and the next sequence number of the file. If AppendRecord returns an
+// error, it has appended nothing.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
@@ -63,7 +64,8 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	return dst, sequence, nil
 }
 
-// AppendGap appends a frame that says how many records were lost. The lost records keep their sequence numbers.
+// AppendGap appends a frame that says how many records were lost at this position. The lost records keep their sequence
+// numbers.
 func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	p := appendUvarint(nil, g.Lost)
 	p = appendUvarint(p, uint64(g.From))
@@ -77,10 +79,10 @@ func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
 
-// Records returns the number of records in the file so far.
+// Records returns how many records the audit file has so far.
 func (e *Encoder) Records() uint64 { return e.records }
 
-// Next returns the sequence number of the next record.
+// Next returns the sequence number that the next record will get.
 func (e *Encoder) Next() uint64 { return e.next }
 
 // AppendEnd appends an end frame to a file whose writer died before it wrote the end frame.
@@ -94,8 +96,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends a frame: the kind, the length, a checksum of kind and length, the payload, and a checksum of the
-// whole frame.
+// appendFrame appends a frame of an audit file: the kind, the length, a checksum of kind and length, the payload, and a
+// checksum of the whole frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)
@@ -105,7 +107,7 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli()))
 }
 
-// SizeBound returns an upper bound for the size of the record in a file, in bytes.
+// SizeBound returns an upper bound for the size of the record in an audit file, in bytes.
 func (r *Record) SizeBound() int64 {
 	texts := len(r.Audience) + len(r.Message.ID) + len(r.Client) + len(r.Key) + len(r.Generation) + len(r.Config)
 	if r.Change != nil {
@@ -123,8 +125,8 @@ func (r *Record) SizeBound() int64 {
 	return size
 }
 
-// check returns an error if the record cannot be stored in a file. wide is true if the file holds images instead of
-// dense ids.
+// check returns an error if the record cannot be stored in an audit file. wide is true if the file holds id images
+// (64-bit hashes) instead of dense ids.
 func check(r *Record, wide bool) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
 	if r.Change != nil {
@@ -156,7 +158,7 @@ func check(r *Record, wide bool) error {
 	return nil
 }
 
-// flagExempt and flagAudience are the flags of a stored record.
+// flagExempt and flagAudience are the flag bits of a stored record.
 const (
 	flagExempt   = 1 << 0
 	flagAudience = 1 << 1
@@ -219,13 +221,13 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	return appendUsers(p, g.Users)
 }
 
-// fewUsers is the maximum number of users that a record stores as a list. For so few users, a list is smaller than a
-// bitmap.
+// fewUsers is the maximum number of users that a record stores as a list instead of a bitmap. For so few users, a list
+// is smaller than a bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users. For a bitmap, appendUsers writes twice the size of the bitmap, followed by the
-// bitmap. For a list of a few users, appendUsers writes twice the number of users plus 1. For each user in the list,
-// appendUsers writes the number of ids between the previous user and this user.
+// appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the size
+// of the bitmap, followed by the bitmap. For a list of a few users, appendUsers writes twice the number of users plus
+// 1. Then it writes, for each user of the list, the number of ids between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()
@@ -234,7 +236,7 @@ func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	return appendFew(p, users.IDs())
 }
 
-// appendSorted appends a set of users from a list of ids in ascending order.
+// appendSorted does the same as appendUsers, from a list of ids in ascending order.
 func appendSorted(p []byte, ids []uint32) []byte {
 	if len(ids) <= fewUsers {
 		return appendFew(p, ids)

@@ -26,16 +26,18 @@ const (
 	frameEnd    byte = 4
 )
 
-// MaxFrame and the constants below bound audit files. A reader rejects audit files that exceed a bound.
+// MaxFrame and the constants below it limit the sizes in an audit file. A reader rejects audit files that exceed a
+// limit.
 const (
-	// MaxFrame is the maximum size of a frame's payload in bytes. A call with ten million users, scattered over all
-	// ids, takes less.
+	// MaxFrame is the maximum size of a frame's payload in bytes. The record of a call with ten million users,
+	// scattered over all ids, takes less.
 	MaxFrame = 64 << 20
 	// MaxText is the maximum size of one text in a record, such as an expression, in bytes.
 	MaxText = 1 << 20
 )
 
-// Header is the first frame of an audit file: the writer of the file, and settings that all of its records share.
+// Header is the first frame of an audit file. It names the writer of the file, and holds the settings that all records
+// of the file share.
 type Header struct {
 	Instance string // the instance that writes the file
 	Number   uint64 // number of the file within the instance, from 1
@@ -45,7 +47,7 @@ type Header struct {
 	IDs      IDs           // ids of the users in all records
 }
 
-// Gap is a run of records that an instance lost.
+// Gap is a frame of an audit file that says how many consecutive records the instance lost.
 type Gap struct {
 	Lost     uint64          // number of lost records
 	From, To capping.Instant // first and last instant of their calls
@@ -55,13 +57,13 @@ type Gap struct {
 type End struct {
 	Records uint64 // records in the file
 	Last    uint64 // last sequence number, including lost records; Header.First - 1 for a file without records
-	// Recovered is set when another process closed the file after its writer died. Calls of the writer's last second
-	// may be missing.
+	// Recovered is true if another process closed the file after its writer died. The file may then lack calls of the
+	// writer's last second.
 	Recovered bool
 	Closed    capping.Instant // time of the closing, if Recovered; missing calls ended earlier
 }
 
-// Frame is one frame of an audit file after the header. Exactly one of its fields is not nil.
+// Frame is one frame (record, gap or end) of an audit file after the header. Exactly one field of a Frame is not nil.
 type Frame struct {
 	Record *Record
 	Gap    *Gap
@@ -78,12 +80,12 @@ func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // TornError reports that an audit file ends inside a frame, because its writer was killed or is still writing. All
-// bytes before Offset are intact.
+// bytes of the file before Offset are intact.
 type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }
 
-// errChecksum and errTruncated are faults of single frames.
+// errChecksum and errTruncated report a wrong checksum, and a missing end, of a single frame in an audit file.
 var (
 	errChecksum  = errors.New("checksum mismatch")
 	errTruncated = errors.New("truncated")
@@ -92,8 +94,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of a frame's kind and length. The checksum prevents that a reader mistakes a damaged
-// length for a file that ends early.
+// shortSum returns a checksum of a frame's kind and length. Because of this checksum, a reader does not mistake a
+// damaged length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

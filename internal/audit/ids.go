@@ -11,13 +11,13 @@ import (
 	"capper/internal/ids"
 )
 
-// IDs describes the kind and key of the user ids in an audit file. The zero value stands for dense ids.
+// IDs describes the kind and key of the user ids in an audit file. The zero value means dense ids (32-bit numbers).
 type IDs struct {
 	Kind  ids.Kind
 	Check string // the check of kind and key, see ids.Scheme.Check; "" for dense ids
 }
 
-// IDsOf returns the IDs that describe a scheme. A nil scheme stands for dense ids.
+// IDsOf describes the scheme (kind and key) of user ids. A nil scheme means dense ids (32-bit numbers).
 func IDsOf(scheme *ids.Scheme) IDs {
 	if scheme == nil || scheme.Kind() == ids.Dense {
 		return IDs{}
@@ -25,10 +25,10 @@ func IDsOf(scheme *ids.Scheme) IDs {
 	return IDs{Kind: scheme.Kind(), Check: scheme.Check()}
 }
 
-// Dense reports whether the ids are dense.
+// Dense reports whether the user ids are dense (32-bit numbers).
 func (i IDs) Dense() bool { return i.Kind == ids.Dense }
 
-// String returns the kind of the ids, followed by the check if the ids are not dense.
+// String returns the kind of the user ids and, if the ids are not dense, the check word of their key.
 func (i IDs) String() string {
 	if i.Dense() {
 		return i.Kind.String()
@@ -36,7 +36,7 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s with the check %s", i.Kind, i.Check)
 }
 
-// format returns the version of the file format that supports the ids.
+// format returns the version of the audit file format that supports this kind of user ids.
 func (i IDs) format() int {
 	if i.Dense() {
 		return Format
@@ -44,14 +44,15 @@ func (i IDs) format() int {
 	return FormatImages
 }
 
-// OtherIDsError reports audit records whose ids have another kind or key than the ids of the reader or the writer.
+// OtherIDsError reports that the user ids in audit records have another kind or key than the ids of the reader or the
+// writer.
 type OtherIDsError struct{ Have, Want IDs }
 
 func (e *OtherIDsError) Error() string {
 	return fmt.Sprintf("the records have ids of the kind %s, and the ids of this deployment are %s", e.Have, e.Want)
 }
 
-// Same returns an *OtherIDsError if the ids differ from want.
+// Same returns an *OtherIDsError if kind or key of the user ids differ from want.
 func (i IDs) Same(want IDs) error {
 	if i == want {
 		return nil
@@ -61,7 +62,8 @@ func (i IDs) Same(want IDs) error {
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// parseIDs returns the IDs for the name of a kind and a check of the key. The kind must not be dense.
+// parseIDs returns the IDs for the name of a kind of user ids and the check word of their key. The kind must not be
+// "dense".
 func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
 	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {
@@ -70,21 +72,21 @@ func parseIDs(kind, check string) (IDs, error) {
 	return IDs{Kind: k, Check: check}, nil
 }
 
-// IDsKey is the key of the document with the kind and check of a location's ids. Locations of dense ids do not have
-// this document. The document lies below OpenPrefix, because earlier versions of capper ignore objects there that are
-// not records files.
+// IDsKey is the object key of the document that describes the user ids of an audit location: their kind and the check
+// word of their key. Locations of dense ids do not have this document. The document lies below OpenPrefix, because
+// earlier versions of capper ignore objects there that are not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 
-// idsDocument is the JSON form of IDs.
+// idsDocument is the JSON form of IDs (kind and key of user ids).
 type idsDocument struct {
 	Kind  string `json:"kind"`
 	Check string `json:"check_of_key"`
 }
 
-// Seal encodes the document with the kind and check of a location's ids.
+// Seal encodes the document that describes the user ids of an audit location.
 func (i IDs) Seal() ([]byte, error) { return Seal(idsDocument{i.Kind.String(), i.Check}) }
 
-// UnsealIDs decodes the document with the kind and check of a location's ids.
+// UnsealIDs decodes the document that describes the user ids of an audit location.
 func UnsealIDs(raw []byte) (IDs, error) {
 	var d idsDocument
 	if err := Unseal(raw, &d); err != nil {
@@ -133,7 +135,7 @@ func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
 	return dst
 }
 
-// NewErasure returns an erasure of the given users, whose ids are described by i.
+// NewErasure returns an erasure of the given users. The argument i describes the kind and key of their ids.
 func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	e := Erasure{Users: users, At: at}
 	if !i.Dense() {
@@ -142,7 +144,7 @@ func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	return e
 }
 
-// IDs returns the kind and key of the erased users' ids.
+// IDs returns the kind and key of the ids of the erased users.
 func (e *Erasure) IDs() (IDs, error) {
 	if e.Kind == "" && e.Check == "" {
 		return IDs{}, nil

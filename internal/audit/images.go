@@ -9,20 +9,21 @@ import (
 	"capper/internal/capping"
 )
 
-// A set of images is stored as the gaps between neighbouring images. The low bits of a gap are stored unchanged. The
-// other bits of a gap, called the rest, are stored as a run of zeros that ends with a 1 (Rice coding). The number of
-// low bits follows from the number of images alone. The rests are small because images are spread evenly: a million
-// images take 46 bits each. The rests of any n images add up to at most 2n.
+// An audit file stores a set of id images (64-bit hashes of ids) as the gaps between neighbouring images. It stores the
+// low bits of a gap unchanged. It stores the value of the high bits of a gap as so many zeros, followed by a 1 (Rice
+// coding). The number of low bits follows from the number of images alone. The high bits have small values because
+// hashes are spread evenly: a million images take 46 bits each. The values of the high bits of any n images add up to
+// at most 2n.
 
-// lowBits returns the number of low bits of a gap between n images.
+// lowBits returns how many low bits of each gap between n id images are stored unchanged.
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 
-// imagesBound returns the maximum number of bytes that n images take.
+// imagesBound returns the maximum number of bytes that n id images (64-bit hashes) take in an audit file.
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
-// appendImages appends a set of images, which must be in strictly ascending order. appendImages writes the number of
-// images first, then the gaps as bits. The first bit is the lowest bit of the first byte. A gap is the number of values
-// between an image and the previous image.
+// appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. appendImages
+// writes the number of images first, then the gaps as bits. The first bit is the lowest bit of the first byte. A gap is
+// the number of 64-bit values between an image and the previous image.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -48,7 +49,7 @@ type bitWriter struct {
 	n    uint   // number of these bits, below 64
 }
 
-// put appends the lowest n bits of v; all other bits of v must be 0. n is at most 64.
+// put appends the lowest n bits of v, with n at most 64. All other bits of v must be 0.
 func (w *bitWriter) put(v uint64, n uint) {
 	w.last |= v << w.n
 	if w.n += n; w.n >= 64 {
@@ -66,13 +67,13 @@ func (w *bitWriter) end() []byte {
 	return w.out
 }
 
-// errImages reports images that exceed 64 bits.
+// errImages reports that a stored gap leads to an id image of more than 64 bits.
 var errImages = errors.New("images exceed 64 bits")
 
-// images reads a set of images that appendImages wrote.
+// images reads a set of id images (64-bit hashes) that appendImages wrote.
 func (c *cursor) images() []capping.UserID {
-	// Each image takes more than one bit. A number that is too large for the payload is therefore rejected before
-	// memory is allocated.
+	// Each id image takes more than one bit. The cursor therefore rejects a number of images that is too large for the
+	// payload, before memory is allocated.
 	n := c.below(8 * uint64(len(c.rest)))
 	if c.err != nil {
 		return nil
@@ -114,7 +115,7 @@ func (c *cursor) images() []capping.UserID {
 }
 
 // bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
-// so that every run of zeros ends. The method end then returns the error.
+// so that every run of zeros ends. The method end of bitReader then returns the error.
 type bitReader struct {
 	in []byte
 	at int // position in bits
@@ -160,8 +161,8 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns the number of bytes that were read. The error reports an input that was too short, or unused bits of the
-// last byte that are not 0.
+// end returns how many bytes the bitReader has read. The error of end reports an input that was too short, or unused
+// bits of the last byte that are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8
 	if used > len(r.in) {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Entry is the index entry of a rolled audit file. A reader decides by this JSON document whether it must read the
+// Entry is the index entry of a complete audit file: a JSON document from which a reader sees whether it must read the
 // file.
 type Entry struct {
 	Format   int    `json:"format"`
@@ -31,13 +31,13 @@ type Entry struct {
 	Generations []string       `json:"generations"` // sorted
 	Configs     []string       `json:"config_versions"`
 	Kinds       map[string]int `json:"kinds"` // number of records by kind
-	// Messages lists the tokens of the file's messages, in hex digits, sorted. ManyMessages is set if the file has
-	// more than MaxMessages; then Messages is empty.
+	// Messages lists the tokens (hashes of the ids) of the file's messages, in hex digits, sorted. If the file has more
+	// than MaxMessages messages, ManyMessages is true and Messages is empty.
 	Messages     []string `json:"messages,omitempty"`
 	ManyMessages bool     `json:"many_messages,omitempty"`
 }
 
-// MaxMessages is the maximum number of messages that the index entry of a file lists.
+// MaxMessages is the maximum number of messages that the index entry of an audit file lists.
 const MaxMessages = 4096
 
 // String returns the name of the kind of call.
@@ -55,7 +55,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a set of erased users. Readers hide all records of erased users that are older than At.
+// Erasure is a document with users whose data was erased. Readers hide all audit records of these users that are older
+// than At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense
@@ -73,7 +74,8 @@ const (
 	OpenPrefix     = "open/"
 )
 
-// LockName is the name of the lock file that a running instance keeps locked beside its open files.
+// LockName is the name of the lock file that a running instance keeps locked, in the directory with its open audit
+// files.
 const LockName = "lock"
 
 // FileExtension ends the names of files that hold audit records.
@@ -82,18 +84,18 @@ const FileExtension = ".audit"
 // Day returns the UTC date of an instant, in the form that object keys contain.
 func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// RecordsKey returns the object key of a records file, from the day of its first record and its SHA-256.
+// RecordsKey returns the object key of an audit file, from the day of its first record and its SHA-256.
 func RecordsKey(day, sha256 string) string { return RecordsPrefix + day + "/" + sha256 + FileExtension }
 
-// IndexKey returns the object key of the index entry for the file n of an instance.
+// IndexKey returns the object key of the index entry for the audit file with the number n of an instance.
 func IndexKey(day, instance string, n uint64) string {
 	return fmt.Sprintf("%s%s/%s-%d.json", IndexPrefix, day, instance, n)
 }
 
-// PolicyKey returns the object key of the policy of a configuration version.
+// PolicyKey returns the object key under which an audit location stores the policy of a configuration version.
 func PolicyKey(version string) string { return PoliciesPrefix + version + ".yaml" }
 
-// ErasedKey returns the object key of the erasure n of an instance.
+// ErasedKey returns the object key of the erasure with the number n that an instance wrote.
 func ErasedKey(instance string, n uint64) string {
 	return fmt.Sprintf("%s%s-%d.json", ErasedPrefix, instance, n)
 }

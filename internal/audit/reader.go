@@ -13,8 +13,8 @@ import (
 )
 
 // Reader reads an audit file from beginning to end. A Reader checks every frame's checksum and every number, text and
-// bitmap. A Reader rejects a hole in the sequence numbers that no Gap explains. A Reader keeps one frame and the
-// dictionaries in memory. A Reader is not safe for concurrent use.
+// bitmap. A Reader rejects an audit file in which sequence numbers are missing without a Gap frame. A Reader keeps one
+// frame and the dictionaries of texts in memory. A Reader is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
 	offset int64 // end of the last whole frame, in bytes
@@ -30,7 +30,7 @@ type Reader struct {
 }
 
 // NewReader reads the header of an audit file. NewReader returns a *TornError if the file ends inside the header, a
-// *DamageError if the header is invalid, or the error of in.
+// *DamageError if the header is invalid, or the error of the underlying reader in.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
 	begin := make([]byte, len(magic))
@@ -55,22 +55,24 @@ func NewReader(in io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header returns the header of the file.
+// Header returns the header of the audit file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position of the next frame, in bytes. All frames before the position Offset are intact.
+// Offset returns the position of the next frame in the audit file, in bytes. All frames before this position are
+// intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the reader has reached the end frame, so that the file was closed and is intact.
+// Ended reports whether the reader has read the end frame of the audit file. The file was then closed and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So returns the end frame that would close the file at the current position. So is for files whose writer died.
+// So returns the end frame that would close the audit file at the current position. So is for files whose writer died
+// before it wrote an end frame.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
-// Next returns the next frame after the header. Next returns io.EOF if the file ends between two frames (see Ended),
-// and a *TornError if the file ends inside a frame. For all other faults, Next returns a *DamageError, or the error of
-// the underlying reader. After an error, every call of Next returns the same error. The caller owns the memory of the
-// record.
+// Next returns the next frame after the header. Next returns io.EOF if the audit file ends between two frames (see
+// Ended), and a *TornError if the file ends inside a frame. For all other faults, Next returns a *DamageError, or the
+// error of the underlying reader. After an error, every call of Next returns the same error. The caller of Next owns
+// the memory of the returned record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed
@@ -107,8 +109,8 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut returns the error for a file that ends too early. The argument part holds the bytes that were read before the
-// end.
+// cut returns the error for an audit file that ends inside a frame. The argument part holds the bytes of the frame that
+// were read before the end.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -119,7 +121,7 @@ func (r *Reader) cut(err error, part []byte) error {
 	return err
 }
 
-// frame reads one frame and verifies its checksums.
+// frame reads one frame of the audit file and verifies its checksums.
 func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	head, length, err := r.head()
 	if err != nil {
@@ -164,8 +166,8 @@ func (r *Reader) head() (head []byte, length uint64, err error) {
 	return head, length, err
 }
 
-// noHead returns the error for a position at which no frame begins. If only zeros follow, the error is a *TornError,
-// because a file may end with zeros after a power failure.
+// noHead returns the error for a position of an audit file at which no valid frame begins. If only zeros follow, the
+// error is a *TornError, because a file may end with zeros after a power failure.
 func (r *Reader) noHead() error {
 	for {
 		b, err := r.in.ReadByte()
@@ -181,8 +183,8 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads a given number of bytes. readBody allocates memory only for bytes that arrive, because the size may be
-// damaged.
+// readBody reads a given number of bytes. readBody allocates memory only for bytes that really follow, because the
+// number comes from a file that may be damaged.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

@@ -15,7 +15,7 @@ type Record struct {
 	Instance string // name of the writing instance: 8 to 32 hex digits, one for each life of a spool directory
 	Sequence uint64 // number of the record within the instance, from 1; a missing number means a lost record
 	// At is the time when the service passed the call to the store. Took is the duration of the store call in whole
-	// milliseconds. The timestamps of recorded sends lie within this time.
+	// milliseconds. The timestamps of recorded sends lie between At and At plus Took.
 	At   capping.Instant
 	Took time.Duration
 
@@ -26,8 +26,8 @@ type Record struct {
 
 	Generation string // generation of segments and sets
 	Config     string // the configuration's version
-	// Widening is the time by which rolling windows were longer than the limits say (capping.Widening). The file's
-	// header holds it for all records.
+	// Widening is how much longer rolling windows were than the limits say (capping.Widening). The header of the audit
+	// file holds Widening for all records.
 	Widening time.Duration
 
 	Exempt   bool   // enforce was false: limits did not deny
@@ -52,7 +52,7 @@ const (
 	Change  Kind = 4 // changes of users' membership in a set
 )
 
-// Outcome is the decision or the action of the service for the users of a group.
+// Outcome is what the service decided or did for the users of a group, such as allowed or released.
 type Outcome uint8
 
 // These constants are the outcomes, as audit files store them.
@@ -69,14 +69,14 @@ const (
 	ChangeUnavailable  Outcome = 10 // unknown result of a change to a set
 )
 
-// outcomeNames lists the names of the outcomes, in the order of their numbers.
+// outcomeNames lists the names of the outcomes in audit records, in the order of the outcomes' numbers.
 var outcomeNames = [...]string{
 	Allowed: "allowed", Replayed: "replayed", Denied: "denied", Unavailable: "unavailable",
 	Released: "released", Absent: "absent", ReleaseUnavailable: "release_unavailable",
 	Added: "added", Removed: "removed", ChangeUnavailable: "change_unavailable",
 }
 
-// Outcomes lists all outcomes, in the order of their numbers.
+// Outcomes lists all outcomes that users in audit records can have, in the order of the outcomes' numbers.
 func Outcomes() (list []Outcome) {
 	for o := Allowed; int(o) < len(outcomeNames); o++ {
 		list = append(list, o)
@@ -84,7 +84,7 @@ func Outcomes() (list []Outcome) {
 	return list
 }
 
-// known reports whether the outcome is one of Outcomes.
+// known reports whether the outcome is in the list that Outcomes returns.
 func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
 
 // String returns the name of the outcome.
@@ -99,12 +99,12 @@ func (o Outcome) String() string {
 type Group struct {
 	Outcome Outcome
 	By      capping.Reason // reason, for Denied
-	// Limit names the reason for a denial in the API's words: the name of a limit, suppressed, holdout or quiet. It is
-	// empty for other outcomes.
+	// Limit names the reason for a denial in the API's words: the name of a limit, "suppressed", "holdout" or "quiet".
+	// For other outcomes, Limit is empty.
 	Limit string
 	Set   string // for BySuppression: the set
-	// Users holds users with dense ids. Images holds users whose ids are not dense, in strictly ascending order. Either
-	// Users or Images is nil.
+	// Users holds users with dense ids (32-bit numbers). Images holds the id images of users whose ids are not dense,
+	// in strictly ascending order. Either Users or Images is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
 	// encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
@@ -112,9 +112,9 @@ type Group struct {
 	wide    bool // set if encoded holds images
 }
 
-// SetSorted sets the users of a group that will only be encoded, without a Bitmap. The ids must be in strictly
-// ascending order. The group uses the memory of buffer until the group is encoded; SetSorted returns the extended
-// buffer.
+// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file. The
+// ids must be in strictly ascending order. The group uses the memory of buffer until the group is encoded; SetSorted
+// returns the extended buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)
@@ -122,7 +122,7 @@ func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	return buffer
 }
 
-// SetSortedImages works like SetSorted, for images instead of dense ids.
+// SetSortedImages works like SetSorted, for id images (64-bit hashes) instead of dense ids.
 func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendImages(buffer, images)
@@ -130,7 +130,8 @@ func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	return buffer
 }
 
-// check returns an error if the group is invalid. wide is true if the users of the group must be images.
+// check returns an error if the group is invalid. wide is true if the group must hold id images (64-bit hashes) instead
+// of dense ids.
 func (g *Group) check(wide bool) error {
 	denied := g.Outcome == Denied
 	switch {
@@ -156,7 +157,7 @@ type Count struct {
 	Users int
 }
 
-// SegmentCount has the numbers of users of one segment in a filter call, by outcome.
+// SegmentCount says how many users of one segment a filter call allowed and denied.
 type SegmentCount struct {
 	Name        string // "" for users in none
 	Requested   int
@@ -165,14 +166,15 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// SetChange describes a call that changed the membership of users in a set. The groups of the record hold the users.
+// SetChange describes a call that added users to a set or removed users from it. The groups of the Record hold these
+// users.
 type SetChange struct {
 	Set       string
 	At        capping.Instant // the instant from which the changes count
 	RequestID string          // of the call
 }
 
-// Permits describes a call for send permits with its request and its response.
+// Permits describes a call for permits (rights to send at certain times) with its request and its response.
 type Permits struct {
 	Pacers  []string
 	Asked   int

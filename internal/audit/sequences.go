@@ -2,12 +2,12 @@ package audit
 
 import "slices"
 
-// Sequences finds lost records by the sequence numbers of the records that were read. Records may come in any order,
-// because an audit is read in the order of time, and concurrent calls may end in another order. The zero value has read
-// no record.
+// Sequences finds lost audit records by the sequence numbers of the records that were read. Records may come in any
+// order, because an audit is read in the order of time, and concurrent calls may end in another order. The zero value
+// of Sequences has read no record.
 type Sequences struct{ instances map[string]*sequences }
 
-// sequences holds the sequence numbers of the records that were read from one instance.
+// sequences says which sequence numbers of one instance's records were read and which are missing.
 type sequences struct {
 	first, last uint64
 	missing     []span // between first and last, in order
@@ -28,8 +28,8 @@ func (s *Sequences) Add(instance string, sequence uint64) {
 	}
 }
 
-// Gaps returns the number of places at which records of an instance are missing, between the first and the last record
-// of the instance.
+// Gaps returns how many gaps the sequence numbers of all instances have, between the first and the last record of each
+// instance.
 func (s *Sequences) Gaps() (n int64) {
 	for _, q := range s.instances {
 		n += int64(len(q.missing))
@@ -54,7 +54,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// found removes a sequence number from the missing sequence numbers.
+// found notes that a sequence number that seemed to be missing was read.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Summary collects the contents of an audit file's index entry, frame by frame.
+// Summary computes the index entry of an audit file from the frames of the file, one after another.
 type Summary struct {
 	header   Header
 	records  uint64
@@ -25,7 +25,7 @@ type Summary struct {
 	kinds                map[string]int
 }
 
-// NewSummary returns the summary of a file that has no frames yet.
+// NewSummary returns the summary of an audit file that has a header and no other frames yet.
 func NewSummary(h Header) *Summary {
 	return &Summary{
 		header: h, first: capping.Never, begun: h.Begun, messages: map[capping.Token]bool{},
@@ -33,7 +33,7 @@ func NewSummary(h Header) *Summary {
 	}
 }
 
-// Add adds the next frame to the summary.
+// Add adds the next frame of the audit file to the summary.
 func (s *Summary) Add(f Frame) {
 	switch {
 	case f.Gap != nil:
@@ -62,8 +62,9 @@ func (s *Summary) record(r *Record) {
 	}
 }
 
-// Entry returns the index entry of the file, whose bytes are raw. The day of the first record determines the object key
-// in the entry. For a file without records, the first and last instant are the time when the file was begun.
+// Entry returns the index entry of the audit file, whose bytes are the argument raw. The day of the first record
+// determines the object key in the entry. For an audit file without records, the first and last instant are the time
+// when the file was begun.
 func (s *Summary) Entry(raw []byte) Entry {
 	sum := sha256.Sum256(raw)
 	first, last := s.first, s.Last()
@@ -87,11 +88,11 @@ func (s *Summary) Entry(raw []byte) Entry {
 	return e
 }
 
-// IDs returns the kind and key of the ids in the file.
+// IDs returns the kind and key of the user ids in the audit file.
 func (s *Summary) IDs() IDs { return s.header.IDs }
 
-// Last returns the end of the latest call so far. For a file without records, Last returns the time when the file was
-// begun.
+// Last returns when the latest call in the audit file ended. For an audit file without records, Last returns the time
+// when the file was begun.
 func (s *Summary) Last() capping.Instant {
 	if s.records == 0 {
 		return s.header.Begun
@@ -99,8 +100,8 @@ func (s *Summary) Last() capping.Instant {
 	return s.last
 }
 
-// Day returns the day in the object keys of the file, which is the day of its first record.
+// Day returns the day that the object keys of the audit file contain, which is the day of its first record.
 func (s *Summary) Day() string { return Day(s.begun.Time()) }
 
-// IndexKey returns the object key of the file's index entry.
+// IndexKey returns the object key of the index entry of the audit file.
 func (s *Summary) IndexKey() string { return IndexKey(s.Day(), s.header.Instance, s.header.Number) }

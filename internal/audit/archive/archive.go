@@ -24,25 +24,25 @@ type Archive struct {
 	policies map[string]*capping.Policy
 }
 
-// New returns an archive that reads from the given location. The function parse decodes a stored policy, like
-// config.ParsePolicy. New itself reads nothing.
+// New returns an archive that reads audit records from the given location. The function parse decodes a stored policy,
+// like config.ParsePolicy. New itself reads nothing.
 func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
-// Of makes the archive read records with the given ids, and returns the archive. If the caller does not call Of, the
-// archive reads records with dense ids. For a file with other ids, the archive returns a FileError that wraps an
-// *audit.OtherIDsError.
+// Of makes the archive read records with the given kind and key of ids, and returns the archive. Without a call of Of,
+// the archive reads records with dense ids (32-bit numbers). For an audit file with other ids, the archive returns a
+// FileError that wraps an *audit.OtherIDsError.
 func (a *Archive) Of(ids audit.IDs) *Archive {
 	a.ids = ids
 	return a
 }
 
-// IDs returns the kind and key of the ids in the records that the archive reads.
+// IDs returns the kind and key of the user ids in the records that the archive reads.
 func (a *Archive) IDs() audit.IDs { return a.ids }
 
-// ReadIDs returns the kind and key of the ids at an audit location. The ids are dense unless a document at the location
-// names others.
+// ReadIDs returns the kind and key of the user ids at an audit location. The ids are dense (32-bit numbers) unless a
+// document at the location names others.
 func ReadIDs(ctx context.Context, at objects.Source) (audit.IDs, error) {
 	raw, err := at.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -58,18 +58,18 @@ func ReadIDs(ctx context.Context, at objects.Source) (audit.IDs, error) {
 	return ids, nil
 }
 
-// Name returns the name of the location as the user wrote it.
+// Name returns the name of the audit location in the form in which the user wrote it.
 func (a *Archive) Name() string { return a.at.Name() }
 
-// Source returns the location from which the archive reads.
+// Source returns the audit location from which the archive reads.
 func (a *Archive) Source() objects.Source { return a.at }
 
 // ErrNoPolicy reports that an audit location has no policy for a configuration version. ErrNoPolicy wraps
 // objects.ErrNotFound.
 var ErrNoPolicy = fmt.Errorf("the audit contains no policy for this configuration version: %w", objects.ErrNotFound)
 
-// Policy returns the policy that was in force under a configuration version, or ErrNoPolicy if the location does not
-// have this policy. Callers must not change the policy.
+// Policy returns the policy (the limits) of a configuration version, or ErrNoPolicy if the audit location does not have
+// this policy. Callers must not change the policy.
 func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, error) {
 	a.mu.Lock()
 	policy := a.policies[version]
@@ -111,8 +111,8 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	return policy, nil
 }
 
-// isVersion reports whether a text has the form of a configuration version. The check prevents that a version in a
-// damaged record names an object outside the policies folder.
+// isVersion reports whether a text has the form of a configuration version. Without the check of isVersion, a version
+// in a damaged record could name an object outside the policies folder.
 func isVersion(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')

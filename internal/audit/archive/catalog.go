@@ -17,7 +17,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Entry is the index entry of a rolled audit file, with its object key in the index.
+// Entry is the index entry of a rolled (complete and uploaded) audit file, with the object key of the entry.
 type Entry struct {
 	audit.Entry
 	IndexKey string
@@ -25,13 +25,13 @@ type Entry struct {
 	tokens   []capping.Token
 }
 
-// compareTokens compares two message tokens by the order of their hex digits.
+// compareTokens compares two message tokens (hashes of message ids) by the order of their hex digits.
 func compareTokens(a, b capping.Token) int { return bytes.Compare(a[:], b[:]) }
 
 // readsAtOnce is the number of small objects that the archive reads in parallel.
 const readsAtOnce = 16
 
-// openFile is a file that an instance is still writing to a directory.
+// openFile is an audit file that a service instance is still writing to a directory.
 type openFile struct {
 	key      string
 	instance string
@@ -46,8 +46,8 @@ type listing struct {
 	faults  []error // *FileError, of entries that are damaged
 }
 
-// list finds the files that may hold records for a query. list lists open files before the index. A file that is rolled
-// during the listing therefore appears in at least one of the two lists.
+// list finds the audit files that may hold records for a query. list lists open files before the index. A file that its
+// writer closes and uploads during the listing therefore appears in at least one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *Archive) listOpen(ctx context.Context) (open []openFile, err error) {
 	return open, nil
 }
 
-// readEntries reads index entries, and skips entries that were removed since the listing.
+// readEntries reads index entries of audit files, and skips entries that were removed since the listing.
 func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entries []*Entry, damaged []error,
 	err error) {
 	entries, faults := make([]*Entry, len(found)), make([]error, len(found))
@@ -109,8 +109,9 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
-// entry returns an index entry. If the archive has read the index entry before, entry returns it from memory. An index
-// entry changes only when a compaction rewrites its file; a caller that does not find the file reads the entry again.
+// entry returns the index entry of an audit file, from memory if the archive has read the index entry before. An index
+// entry changes only when a compaction rewrites its audit file. A caller that then does not find the audit file reads
+// the entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]
@@ -140,7 +141,7 @@ func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
 	return e, nil
 }
 
-// ParseEntry decodes and validates the index entry that is stored under a key.
+// ParseEntry decodes and validates the index entry that an audit location stores under the object key.
 func ParseEntry(key string, raw []byte) (*Entry, error) {
 	e := &Entry{IndexKey: key}
 	if err := audit.Unseal(raw, &e.Entry); err != nil {
@@ -172,7 +173,7 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	return e, nil
 }
 
-// indexPlace is the information in the object key of an index entry.
+// indexPlace holds the day, the instance and the file number from the object key of an index entry.
 type indexPlace struct {
 	day, instance string
 	number        uint64
@@ -189,14 +190,14 @@ func parseIndexKey(key string) (p indexPlace, ok bool) {
 		number) == key
 }
 
-// isRecordsKey reports whether an object key is the key of a records file with the given SHA-256.
+// isRecordsKey reports whether an object key is the key of an audit file with the given SHA-256.
 func isRecordsKey(key, sha256 string) bool {
 	day, _, _ := strings.Cut(strings.TrimPrefix(key, audit.RecordsPrefix), "/")
 	return len(sha256) == 64 && audit.RecordsKey(day, sha256) == key
 }
 
-// Entries returns the index entries of rolled files that may hold records for a query, in the order of their first
-// records. The result damaged holds a *FileError for each entry that the archive cannot read.
+// Entries returns the index entries of the rolled (complete) audit files that may hold records for a query, in the
+// order of their first records. The result damaged holds a *FileError for each entry that the archive cannot read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

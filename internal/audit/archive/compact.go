@@ -15,7 +15,7 @@ import (
 	"capper/internal/objects"
 )
 
-// CompactConfig says which files a compaction removes.
+// CompactConfig says which audit files a compaction removes.
 type CompactConfig struct {
 	Keep time.Duration // files whose last call is longer ago are removed; 0: none
 	Now  time.Time
@@ -33,10 +33,10 @@ type CompactReport struct {
 	After     int64 `json:"bytes_after"`
 }
 
-// settle is the age at which a compaction removes a file that no index entry names.
+// settle is the age from which a compaction removes an audit file that no index entry names.
 const settle = time.Hour
 
-// run is the state of one compaction.
+// run is the state of one compaction of an audit location.
 type run struct {
 	at      objects.Location
 	archive *Archive
@@ -46,9 +46,9 @@ type run struct {
 	faults  []error
 }
 
-// Compact compacts an audit location: it removes old files, and removes erased users from all other files. The archive
-// a must read the same location. A file that cannot be compacted does not stop the compaction; the error names all such
-// files.
+// Compact removes old audit files from a location, and removes erased users from all other audit files. The archive a
+// must read the same location. If Compact cannot process an audit file, it continues with the others; the error names
+// all such files.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error
@@ -102,7 +102,7 @@ func (r *run) tooOld(last capping.Instant) bool {
 	return r.config.Keep > 0 && last.Time().Before(r.config.Now.Add(-r.config.Keep))
 }
 
-// drop removes a file that is too old, together with its index entry.
+// drop removes an audit file that is too old, together with its index entry.
 func (r *run) drop(ctx context.Context, e *Entry) error {
 	r.report.Dropped++
 	if r.config.Dry {
@@ -117,7 +117,7 @@ func (r *run) drop(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-// rewrite replaces a file that contains erased users by a file without these users.
+// rewrite replaces an audit file that contains erased users by an audit file without these users.
 func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	r.report.After += e.Bytes
 	if latest := r.erased.Latest(); latest <= e.From {
@@ -143,7 +143,7 @@ func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	return r.replace(ctx, e, again, summary)
 }
 
-// replace writes the new file, then the index entry that names the new file, and then removes the old file.
+// replace writes the new audit file, then the index entry that names the new file, and then removes the old file.
 func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.Summary) error {
 	entry := summary.Entry(raw)
 	sealed, err := audit.Seal(entry)
@@ -165,7 +165,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// without returns a copy of a file without the erased users, and the number of users that were removed.
+// without returns a copy of an audit file without the erased users, and the number of users that were removed.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -199,9 +199,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes files that no index entry names. A file without an index entry remains when a compaction stops
-// between two steps. leftovers keeps a file if no index entry has the number of the file and its records are not too
-// old, because such a file may be new.
+// leftovers removes audit files that no index entry names. Such a file remains when a compaction stops between two
+// steps. leftovers keeps a file if no index entry has the file's number and its records are not too old, because such a
+// file may be new.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

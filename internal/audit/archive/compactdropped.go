@@ -10,17 +10,17 @@ import (
 	"capper/internal/audit"
 )
 
-// notes records, for each instance, which files compactions removed. From these notes, verify can distinguish a removed
-// file from a lost file.
+// notes records, for each instance, which files compactions removed. From these notes, `capper audit verify` can
+// distinguish a removed file from a lost file.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin records which files the compaction will remove, before it removes the first file. Afterwards, verify treats any
-// other missing file as lost. The argument entries must be sorted by instance and number. If no earlier compaction left
-// notes and the first files of an instance are missing, begin assumes that an earlier version of capper removed these
-// files.
+// begin records which audit files the compaction will remove, before the compaction removes the first of them. From
+// then on, `capper audit verify` treats any other missing audit file as lost. The argument entries must be sorted by
+// instance and number. If no earlier compaction left notes and the first audit files of an instance are missing, begin
+// assumes that an earlier version of capper removed them.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -55,8 +55,9 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// adopt records which first files of an instance are missing. adopt is for locations that an earlier version of capper
-// compacted without notes. adopt omits files that exist but have no index entry.
+// adopt notes which of the first audit files of each instance are missing, so that they count as removed. adopt is for
+// locations that an earlier version of capper compacted without notes. adopt omits audit files that exist but have no
+// index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {
@@ -97,11 +98,12 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 	return nil
 }
 
-// noteKept is how long a note remains after the latest file of its instance was removed. If an instance writes again
-// after its note was removed, the first files of the instance appear to be lost.
+// noteKept is how long the note about an instance's removed audit files remains after the last of these files was
+// removed. If an instance writes again after its note was removed, the first audit files of the instance appear to be
+// lost.
 const noteKept = 366 * 24 * time.Hour
 
-// end removes the notes of instances whose files were all removed, and which have written nothing for the time
+// end removes the notes of instances whose audit files were all removed, and which have written nothing for the time
 // noteKept.
 func (n *notes) end(ctx context.Context, entries []*Entry) (err error) {
 	left := map[string]bool{}

@@ -6,35 +6,38 @@
 //
 // # Checks
 //
-// The archive trusts no byte. The bytes of a rolled file must have the SHA-256 in the file's index entry. Every frame
-// must match its checksum, and every bitmap must be sorted. Index entries, erasures and policies have checksums of
-// their own. For a file that fails a check, the archive returns a FileError and none of its records. The archive reads
-// an open file up to its last whole frame, because the writer is still writing after this frame.
+// The archive checks every byte that it reads. The bytes of a rolled (complete) audit file must have the SHA-256 in the
+// file's index entry. Every frame (record with its length and checksums) must match its checksum, and every bitmap must
+// be sorted. Index entries, erasures and policies have checksums of their own. For a file that fails a check, the
+// archive returns a FileError and none of its records. The archive reads an open file up to its last whole frame,
+// because the writer is still writing after this frame.
 //
 // # Concurrent writers
 //
-// If a file is rolled or rewritten during the read, the archive finds the file under its new key. The archive lists
-// open files before the index. If the file of an index entry does not exist, the archive reads the index entry again.
+// If an audit file is completed or rewritten during the read, the archive finds the file under its new key. For this
+// purpose, the archive lists open files before the index. If the audit file of an index entry does not exist, the
+// archive reads the index entry again.
 //
 // # Memory
 //
-// The archive keeps in memory the files that cover the current instant, and a few files in advance. If instances roll
-// their files every ten minutes, the archive keeps two files for each instance in memory. In addition, each record
-// except the first of a file takes 8 bytes.
+// The archive keeps in memory the audit files that cover the instant that the reader has reached, and a few files in
+// advance. If instances begin a new audit file every ten minutes, the archive keeps two files of each instance in
+// memory. In addition, each record except the first of a file takes 8 bytes.
 //
 // # Compaction
 //
-// A compaction removes erased users from rolled files, and removes files that are older than the configured age.
+// A compaction removes erased users from complete audit files, and removes audit files that are older than the
+// configured age.
 //
-// A compaction rewrites a file in three steps, and the location is consistent after each step. The compaction writes
-// the new file under the hash of its content, replaces the index entry, and removes the old file. For a file that is
-// too old, the compaction removes the index entry first. A reader that does not find a file reads its index entry
-// again. A compaction that stops between two steps leaves a file that no index entry names. The next compaction removes
-// such a file when the file is at least an hour old. Two simultaneous compactions therefore do not remove each other's
-// files.
+// A compaction rewrites an audit file in three steps, and the audit location is consistent after each step. The
+// compaction writes the new file under the hash of its content, replaces the index entry, and removes the old file. For
+// a file that is too old, the compaction removes the index entry first. A reader that does not find an audit file reads
+// its index entry again. A compaction that stops between two steps leaves a file that no index entry names. The next
+// compaction removes such a file when the file is at least an hour old. Two simultaneous compactions therefore do not
+// remove each other's files.
 //
 // Before a compaction removes files of an instance, the compaction records the numbers of these files (audit.Dropped).
-// A verification then distinguishes removed files from lost files. Sequences and file numbers do not change. A
-// compaction removes the files of an instance in the order of their numbers. A compaction does not change open files
-// and files in a spool directory.
+// `capper audit verify` then distinguishes removed files from lost files. A compaction changes neither the sequence
+// numbers of records nor the numbers of files. A compaction removes the audit files of an instance in the order of
+// their numbers. A compaction does not change open files and files in a spool directory.
 package archive

@@ -12,22 +12,22 @@ import (
 	"capper/internal/parallel"
 )
 
-// Dropped lists the files that compactions removed from an audit location.
+// Dropped lists the audit files that compactions removed from an audit location.
 type Dropped struct {
-	// Noted is set if compactions recorded the files that they removed. It is not set if only an earlier version
-	// wrote the location.
+	// Noted is true if compactions recorded which files they removed. It is false if only an earlier version of capper
+	// has written to the location.
 	Noted bool
 	of    map[string]audit.Dropped
 }
 
-// Through returns the highest number of a removed file of the instance, or 0 if no file was removed.
+// Through returns the highest number of an instance's audit files that a compaction removed, or 0 if none was removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
-// All yields the removed files of each instance.
+// All yields, for each instance, which of its audit files compactions removed.
 func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
 
-// Dropped reads which files compactions removed. The result damaged holds a *FileError for each document that the
-// archive cannot read.
+// Dropped reads from the audit location which audit files compactions removed. The result damaged holds a *FileError
+// for each document that the archive cannot read.
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {

@@ -14,16 +14,17 @@ import (
 	"capper/internal/parallel"
 )
 
-// Erased is the set of erased users. Readers must hide all records of an erased user from before the user's erasure.
+// Erased is the set of users whose data was erased on request. Readers must hide all records of an erased user from
+// before the user's erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // the last time
 	all *bitmap.Bitmap                     // the users with dense ids; nil: none
 }
 
-// maxErasureBytes is the maximum size of the document of one erasure in bytes.
+// maxErasureBytes is the maximum size in bytes of the document that records one erasure of users.
 const maxErasureBytes = 64 << 20
 
-// Erased reads the erasures at the audit location.
+// Erased reads from the audit location which users were erased and when.
 func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	found, err := a.at.List(ctx, audit.ErasedPrefix)
 	if err != nil {
@@ -41,8 +42,8 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	return newErased(list, a.ids), nil
 }
 
-// isErasure reports whether an object below the prefix is an erasure. Other objects are temporary files that a killed
-// writer left.
+// isErasure reports whether an object below the prefix of erasures is the document of an erasure. Other objects below
+// this prefix are temporary files that a killed writer left.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
@@ -95,7 +96,7 @@ func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	return at, ok
 }
 
-// Hides reports whether readers must hide the user in a call at the given instant.
+// Hides reports whether readers must hide the user in the record of a call at the given instant.
 func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	erased, ok := e.at[user]
 	return ok && at < erased
@@ -109,8 +110,8 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes from the groups of a record all users who were erased after the record. Apply returns the number of
-// removed users.
+// Apply removes from a record all users who were erased after the call that the record describes. Apply returns the
+// number of removed users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if len(e.at) == 0 {
 		return 0
@@ -132,7 +133,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without returns the users whom readers may show in a call at the given instant.
+// without returns the users whom readers may show in the record of a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -153,7 +154,7 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	return set.Bitmap()
 }
 
-// withoutImages works like without, for images instead of dense ids.
+// withoutImages works like without, for id images (64-bit hashes of ids) instead of dense ids.
 func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []capping.UserID {
 	if len(images) <= len(e.at) {
 		return slices.DeleteFunc(images, func(image capping.UserID) bool { return e.Hides(image, at) })
@@ -179,10 +180,10 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 	return kept
 }
 
-// few is the size of the largest set whose users are checked one by one.
+// few is the largest number of users for which the archive checks each user separately for an erasure.
 const few = 4096
 
-// among returns the users of a set whom readers must hide in a call at the given instant.
+// among returns those of the given users whom readers must hide in the record of a call at the given instant.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for id := range users.All() {

@@ -9,23 +9,23 @@ import (
 	"capper/internal/ids"
 )
 
-// NDJSON and Parquet are the output formats of an export.
+// NDJSON and Parquet are the output formats in which capper can export audit records.
 const (
 	NDJSON  = "ndjson"
 	Parquet = "parquet"
 )
 
-// Rows writes audit records as rows of an export. A Rows is not safe for concurrent use.
+// Rows exports audit records: it writes a row for each user of each record. A Rows is not safe for concurrent use.
 type Rows interface {
-	// Add writes the rows of a record. channel is the name of the record's channel.
+	// Add writes a row for each user of a record. channel is the name of the record's channel.
 	Add(r *audit.Record, channel string) error
-	// Rows returns the number of rows that were written.
+	// Rows returns how many rows Add has written.
 	Rows() int64
 	// Close writes the buffered rows. It does not close the underlying writer.
 	Close() error
 }
 
-// NewWriter returns a writer for an export format, for records with dense ids.
+// NewWriter returns a writer that exports records with dense ids (32-bit numbers) in the given format.
 func NewWriter(format string, to io.Writer) (Rows, error) {
 	switch format {
 	case NDJSON:
@@ -36,13 +36,14 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Name returns the text with which an export names a user whose id is not dense.
+// Name is a function that returns the text for a user in an export, when user ids are not dense (not 32-bit numbers).
 type Name func(user capping.UserID) string
 
-// ImageName returns the text for a user whose id is unknown, which contains the image of the id.
+// ImageName returns the text for a user whose id is unknown. The text contains the id image (64-bit hash of the id).
 func ImageName(user capping.UserID) string { return ids.ImageName(uint64(user)) }
 
-// NewNamedWriter returns a writer for an export format, for records whose ids are not dense.
+// NewNamedWriter returns a writer that exports records whose user ids are not dense (not 32-bit numbers) in the given
+// format.
 func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
 	w, err := NewWriter(format, to)
 	if err != nil {
@@ -55,10 +56,10 @@ func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
 	return newTable(to, func(user capping.UserID) string { return name(user) }), nil
 }
 
-// Row is the outcome for one user in one call; the user has a dense id.
+// Row is a row of an audit export: the outcome of one call for one user with a dense id (32-bit number).
 type Row = row[int64]
 
-// NamedRow is the outcome for one user in one call; the user id is a text.
+// NamedRow is a row of an audit export: the outcome of one call for one user, whose id is a text.
 type NamedRow = row[string]
 
 type row[ID int64 | string] struct {
@@ -80,8 +81,8 @@ type row[ID int64 | string] struct {
 	Config     string `json:"config_version" parquet:"config_version,dict,snappy"`
 	Instance   string `json:"instance" parquet:"instance,dict,snappy"`
 	Sequence   int64  `json:"sequence" parquet:"sequence,snappy"`
-	// At and RequestID belong to changes of sets: the instant from which the change counts, RFC 3339, and the id of
-	// the call. Parquet files do not have them.
+	// At and RequestID are set only for changes of sets: the time (RFC 3339) from which the change counts, and the id
+	// of the call. Parquet files do not have these columns.
 	At        string `json:"at,omitempty" parquet:"-"`
 	RequestID string `json:"request_id,omitempty" parquet:"-"`
 }
@@ -89,10 +90,10 @@ type row[ID int64 | string] struct {
 // milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// RowOf returns the row for the users of a group, without the user id.
+// RowOf returns the export row for all users of a group, without the user id, which the caller adds.
 func RowOf(r *audit.Record, g *audit.Group, channel string) Row { return rowOf[int64](r, g, channel) }
 
-// NamedRowOf returns the row for one user of a group, with the text of the user's id.
+// NamedRowOf returns the export row for one user of a group, with the text of the user's id.
 func NamedRowOf(r *audit.Record, g *audit.Group, channel, user string) NamedRow {
 	row := rowOf[string](r, g, channel)
 	row.UserID = user

@@ -16,7 +16,7 @@ import (
 	"capper/internal/objects"
 )
 
-// FileError reports a fault in one audit file. The records of other files remain readable.
+// FileError reports a fault in one audit file. The records of other audit files remain readable.
 type FileError struct {
 	Key string
 	Err error
@@ -25,10 +25,10 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Key + ": " + e.Err.Error() }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// errNotAsIndexed reports that the SHA-256 of a file differs from the SHA-256 in its index entry.
+// errNotAsIndexed reports that the SHA-256 of an audit file differs from the SHA-256 in its index entry.
 var errNotAsIndexed = errors.New("SHA-256 mismatch")
 
-// file is an audit file in memory, after all of its frames have passed their checks.
+// file is an audit file in memory, in which the checksums of all records were correct.
 type file struct {
 	key     string
 	raw     []byte
@@ -36,7 +36,8 @@ type file struct {
 	notLate []capping.Instant // for each record, the earliest At of the record and of all later records in the file
 }
 
-// readRolled reads and checks the file of an index entry. If the file was removed, readRolled returns an empty file.
+// readRolled reads and checks the complete audit file of an index entry. If the file was removed, readRolled returns an
+// empty file.
 func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	raw, e, err := a.Bytes(ctx, e)
 	if err != nil {
@@ -52,9 +53,9 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the file of an index entry. If a compaction rewrote the file meanwhile, Bytes returns the new file, and
-// now is the index entry of the new file. If both the file and its index entry were removed, raw is nil. The error is a
-// *FileError or the error of ctx.
+// Bytes reads the audit file of an index entry. If a compaction has rewritten the file, Bytes returns the new file, and
+// the result now is its index entry. If both the file and its index entry were removed, the result raw is nil. The
+// error is a *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -80,11 +81,12 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 	return raw, e, nil
 }
 
-// maxOpenBytes is the maximum number of bytes that the archive reads of an open file. A writer rolls its file long
-// before the file has maxOpenBytes.
+// maxOpenBytes is the maximum number of bytes that the archive reads of an open audit file. A writer begins the next
+// file long before a file has maxOpenBytes.
 const maxOpenBytes = 4 << 30
 
-// readOpen reads an open file up to its last whole frame. readOpen returns nil if the file was rolled meanwhile.
+// readOpen reads an audit file that its writer has not closed, up to the last complete record. readOpen returns nil if
+// the writer has closed and uploaded the file meanwhile.
 func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	raw, err := a.at.Read(ctx, o.key, maxOpenBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -100,7 +102,8 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	return f, nil
 }
 
-// scan checks the ids and all frames of a file. scan ignores a torn frame at the end of an open file.
+// scan checks the kind of ids and all frames of an audit file. scan ignores an incomplete frame at the end of an open
+// file.
 func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
 	r, err := audit.NewReader(bytes.NewReader(raw))
@@ -126,8 +129,8 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs returns nil at the regular end of a file. tornIs also returns nil for a torn frame at the end of an open file.
-// For every other error, tornIs returns the error.
+// tornIs returns nil for an error that only reports the regular end of an audit file, or an incomplete frame at the end
+// of an open file. tornIs returns every other error unchanged.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {
@@ -136,7 +139,8 @@ func tornIs(err error, open bool) error {
 	return err
 }
 
-// settle replaces the instant of each record by the earliest instant of the record and of all later records.
+// settle computes, for each record of the file, the earliest beginning of a call among this record and all later
+// records.
 func (f *file) settle() {
 	earliest := capping.Instant(math.MaxInt64)
 	for i := len(f.notLate) - 1; i >= 0; i-- {
@@ -148,8 +152,9 @@ func (f *file) settle() {
 	}
 }
 
-// cursor returns the records of a file in the order of At. A file holds calls in the order of their ends. The cursor
-// therefore returns a record only when no later record of the file can have an earlier beginning.
+// cursor returns the records of an audit file in the order in which their calls began (At). An audit file holds calls
+// in the order in which they ended. The cursor therefore returns a record only when no later record of the file can
+// have an earlier beginning.
 type cursor struct {
 	file   *file
 	reader *audit.Reader
@@ -167,7 +172,7 @@ func newCursor(f *file) (*cursor, error) {
 	return c, err
 }
 
-// next returns the earliest remaining record, or nil at the end of the file.
+// next returns the remaining record whose call began first, or nil at the end of the file.
 func (c *cursor) next() (*audit.Record, error) {
 	for c.read < len(c.file.notLate) && (len(c.held) == 0 || c.held[0].At > c.file.notLate[c.read]) {
 		frame, err := c.reader.Next()
@@ -199,7 +204,7 @@ func (r *records) Pop() any {
 	return last
 }
 
-// before reports whether record a comes before record b in the output.
+// before reports whether the archive returns record a before record b.
 func before(a, b *audit.Record) bool {
 	switch {
 	case a.At != b.At:

@@ -9,19 +9,19 @@ import (
 	"capper/internal/capping"
 )
 
-// Grants lists the users who still hold a send of one message on one channel, according to the audit.
+// Grants lists the users who still have a recorded send of one message on one channel, according to the audit.
 type Grants struct {
 	Channel capping.Channel // 0: sends without a channel
-	// Users holds the users whose send was allowed and not released later. Unknown holds the users whose call ended
-	// with an unknown result. The two sets are disjoint.
+	// Users holds the users whose send was allowed and not released later. Unknown holds the users for whom the call
+	// ended with an unknown result. No user is in both sets.
 	Users, Unknown *bitmap.Bitmap
-	// If ids are not dense, Images and UnknownImages hold these users in ascending order, and Users and Unknown are
-	// nil.
+	// If ids are not dense (not 32-bit numbers), Images and UnknownImages hold the id images of these users in
+	// ascending order, and Users and Unknown are nil.
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns two lists: the users who hold a send, and the users for whom the audit does not show whether they hold
-// a send.
+// Lists returns two lists: the users who have a send of the message, and the users for whom the audit does not show
+// whether they have a send.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
 		return [2][]capping.UserID{g.Images, g.UnknownImages}
@@ -29,9 +29,9 @@ func (g *Grants) Lists() [2][]capping.UserID {
 	return [2][]capping.UserID{capping.AppendUsers(nil, g.Users.IDs()), capping.AppendUsers(nil, g.Unknown.IDs())}
 }
 
-// Grants returns the users who hold sends of the message, by channel. Sends without a channel come first. Channel 0
-// selects all channels. The result omits channels on which no user holds or may hold a send. If Grants returns an
-// error, some users may be missing.
+// Grants returns the users who have sends of the message, by channel. Sends without a channel come first. Channel 0
+// selects all channels. The result omits channels on which no user has or may have a send. If Grants returns an error,
+// some users may be missing from the result.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -63,7 +63,7 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 	return list, nil
 }
 
-// held collects the users who hold a send, from the records that were read so far.
+// held collects the users who have a send of the message, from the audit records that were read so far.
 type held struct {
 	users, unknown bitmap.Set
 	images         map[capping.UserID]bool // where ids are not dense, instead; false: unknown
@@ -76,8 +76,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns the users who hold a send and the users for whom the audit does not show whether they hold a send. The
-// result some is false if no user holds or may hold a send.
+// grants returns the users who have a send of the message, and the users for whom the audit does not show whether they
+// have a send. The result some is false if no user has or may have a send.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

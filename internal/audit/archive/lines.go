@@ -11,7 +11,8 @@ import (
 	"capper/internal/audit"
 )
 
-// ndjsonRows writes rows as NDJSON. For each group, ndjsonRows encodes the line once, except for the user id.
+// ndjsonRows exports audit records as NDJSON. For each group of users with the same outcome, ndjsonRows encodes the
+// line once, except for the user id.
 type ndjsonRows struct {
 	out  *bufio.Writer
 	name Name // nil: ids are dense
@@ -21,7 +22,7 @@ type ndjsonRows struct {
 
 func newLines(to io.Writer) *ndjsonRows { return &ndjsonRows{out: bufio.NewWriterSize(to, 1<<20)} }
 
-// lineBegin is the text of each line before the user id.
+// lineBegin is the text of each exported line before the user id.
 const lineBegin = `{"user_id":`
 
 func (l *ndjsonRows) Add(r *audit.Record, channel string) error {

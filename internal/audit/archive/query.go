@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // none: any
 }
 
-// wants reports whether the query selects the record. wants ignores the user of the query.
+// wants reports whether the query selects the record, apart from the user of the query.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&
@@ -24,7 +24,7 @@ func (q *Query) wants(r *audit.Record) bool {
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, r.Kind))
 }
 
-// has reports whether the record contains the user of the query.
+// has reports whether the record contains the user whom the query selects.
 func (q *Query) has(r *audit.Record) bool {
 	return q.User == nil || GroupOf(r, *q.User) != nil
 }
@@ -39,7 +39,8 @@ func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
 	return nil
 }
 
-// mayHold reports whether a file may contain selected records, judged by the file's index entry.
+// mayHold reports whether an audit file may contain records that the query selects, according to the file's index
+// entry.
 func (q *Query) mayHold(e *Entry) bool {
 	if e.Records == 0 || e.To < q.Since || q.Until != 0 && e.From >= q.Until {
 		return false
@@ -52,11 +53,11 @@ func (q *Query) mayHold(e *Entry) bool {
 	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k audit.Kind) bool { return e.Kinds[k.String()] > 0 })
 }
 
-// daySlack is the maximum number of days between a file's day and the time of a record in the file. Two days are ample:
-// an instance writes a file for hours at most, and a call takes minutes.
+// daySlack is the maximum number of days between the day in an audit file's key and the time of a record in the file.
+// Two days are ample, because an instance writes one file for hours at most, and a call takes minutes.
 const daySlack = 2
 
-// mayBeOf reports whether files in the folder of a day may contain selected records.
+// mayBeOf reports whether audit files in the folder of a day may contain records that the query selects.
 func (q *Query) mayBeOf(day string) bool {
 	return (q.Since == 0 || day >= audit.Day(q.Since.Time().AddDate(0, 0, -daySlack))) &&
 		(q.Until == 0 || day <= audit.Day(q.Until.Time().AddDate(0, 0, 1)))

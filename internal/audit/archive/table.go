@@ -11,7 +11,8 @@ import (
 	"capper/internal/capping"
 )
 
-// parquetRows writes rows to a Parquet file. The column of users holds numbers for dense ids, and texts for other ids.
+// parquetRows exports audit records to a Parquet file. The column with the user holds numbers for dense ids (32-bit
+// numbers), and texts for other ids.
 type parquetRows[ID int64 | string] struct {
 	out  *bufio.Writer
 	file *parquet.GenericWriter[row[ID]]

@@ -1,4 +1,4 @@
-// Package audittest writes audit locations for tests.
+// Package audittest writes audit files, policies and erasures to a location, for tests.
 package audittest
 
 import (
@@ -28,13 +28,13 @@ func NewWriter(at objects.Location, n int) *Writer {
 	return &Writer{Instance: fmt.Sprintf("%016x", n), at: at, next: 1}
 }
 
-// Roll writes a rolled file with the given frames and returns its index entry.
+// Roll writes a complete audit file with the given frames, and its index entry, and returns the index entry.
 func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{})
 }
 
-// Die writes a file whose writer died, and which another process has closed.
+// Die writes an audit file whose writer died, and which another process has closed.
 func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})
@@ -58,7 +58,7 @@ func (w *Writer) put(t testing.TB, frames []audit.Frame, end audit.End) audit.En
 	return entry
 }
 
-// Open writes an open file of frames and cuts off the last bytes of the file.
+// Open writes an audit file that its writer has not closed, and cuts off the last bytes of the file.
 func (w *Writer) Open(t testing.TB, cut int, frames ...audit.Frame) (key string) {
 	t.Helper()
 	raw, _ := w.encode(t, false, frames)
@@ -100,7 +100,7 @@ func begun(frames []audit.Frame) capping.Instant {
 	return 0
 }
 
-// Frames returns the records as frames.
+// Frames converts records to the frames of an audit file.
 func Frames(records ...*audit.Record) (frames []audit.Frame) {
 	for _, r := range records {
 		frames = append(frames, audit.Frame{Record: r})
@@ -108,19 +108,19 @@ func Frames(records ...*audit.Record) (frames []audit.Frame) {
 	return frames
 }
 
-// Policy writes the policy of a configuration version.
+// Policy writes the policy of a configuration version to the audit location.
 func Policy(t testing.TB, at objects.Location, version, yaml string) {
 	t.Helper()
 	require.NoError(t, at.Overwrite(t.Context(), audit.PolicyKey(version), audit.SealPolicy([]byte(yaml))))
 }
 
-// Erase writes an erasure of users with dense ids.
+// Erase writes an erasure of users with dense ids (32-bit numbers) to the audit location.
 func Erase(t testing.TB, at objects.Location, n uint64, when capping.Instant, users ...capping.UserID) {
 	t.Helper()
 	EraseOf(t, at, audit.IDs{}, n, when, users...)
 }
 
-// EraseOf writes an erasure of users.
+// EraseOf writes an erasure of users, with ids of any kind, to the audit location.
 func EraseOf(
 	t testing.TB, at objects.Location, ids audit.IDs, n uint64, when capping.Instant, users ...capping.UserID,
 ) {

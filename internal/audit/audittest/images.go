@@ -10,18 +10,18 @@ import (
 	"capper/internal/ids"
 )
 
-// scheme converts the dense ids of a test to images and back.
+// scheme converts the dense ids (32-bit numbers) of a test to id images (64-bit hashes) and back.
 var scheme = ids.New(ids.Uint64, ids.Key{1})
 
-// IDs describes the ids whose images the functions of this file return.
+// IDs describes the kind and key of the ids whose id images the functions of this file return.
 func IDs() audit.IDs { return audit.IDsOf(scheme) }
 
-// Image returns the image of a dense id.
+// Image returns the id image (64-bit hash) of a dense id (32-bit number).
 func Image(user uint32) capping.UserID {
 	return capping.UserID(scheme.Packed(binary.BigEndian.AppendUint64(nil, uint64(user))))
 }
 
-// User returns the dense id of an image.
+// User returns the dense id (32-bit number) that has the given id image (64-bit hash).
 func User(image capping.UserID) uint32 {
 	id, err := scheme.BackPacked(nil, uint64(image), 0)
 	if err != nil { // never happens for this kind
@@ -30,7 +30,7 @@ func User(image capping.UserID) uint32 {
 	return uint32(binary.BigEndian.Uint64(id))
 }
 
-// Images returns the images of dense ids in ascending order.
+// Images returns the id images (64-bit hashes) of dense ids, in ascending order of the images.
 func Images(users *bitmap.Bitmap) (images []capping.UserID) {
 	for user := range users.All() {
 		images = append(images, Image(user))
@@ -39,7 +39,7 @@ func Images(users *bitmap.Bitmap) (images []capping.UserID) {
 	return images
 }
 
-// OfImages returns a copy of a record with images in place of dense ids.
+// OfImages returns a copy of an audit record with id images (64-bit hashes) in place of dense ids.
 func OfImages(r *audit.Record) *audit.Record {
 	wide := *r
 	wide.Groups = slices.Clone(r.Groups)
@@ -50,7 +50,7 @@ func OfImages(r *audit.Record) *audit.Record {
 	return &wide
 }
 
-// FramesOfImages returns copies of the frames with images in place of dense ids.
+// FramesOfImages returns copies of the frames of an audit file with id images (64-bit hashes) in place of dense ids.
 func FramesOfImages(frames []audit.Frame) []audit.Frame {
 	frames = slices.Clone(frames)
 	for i := range frames {

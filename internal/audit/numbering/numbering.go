@@ -1,4 +1,5 @@
-// Package numbering gives the users of audit records small numbers, so that their ids fit into bitmaps.
+// Package numbering assigns small numbers to the users of audit records, so that bitmaps can hold users whose ids are
+// not 32-bit numbers.
 package numbering
 
 import (
@@ -12,9 +13,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Numbers assigns numbers from 0 to the users of an audit, in the order in which the users first occur. Callers index
-// data about users by the numbers of users, because images are spread over 64 bits. A nil *Numbers stands for dense
-// ids, whose numbers are the ids. A Numbers is not safe for concurrent use.
+// Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order in which the users first occur.
+// Callers index data about users by these numbers, because id images (64-bit hashes) are too sparse for an index. A nil
+// *Numbers means dense ids (32-bit numbers), which are themselves the numbers. A Numbers is not safe for concurrent
+// use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
@@ -23,13 +25,13 @@ type Numbers struct {
 	found  []uint32 // of the group that is being numbered
 }
 
-// New returns an empty Numbers for images.
+// New returns a Numbers for id images (64-bit hashes of ids), without users yet.
 func New() *Numbers {
 	const bits = 10
 	return &Numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
 }
 
-// slot returns the hash table slot with the number of an image, or the free slot for a new number.
+// slot returns the hash table slot with the number of an id image (64-bit hash), or the free slot for a new number.
 func (n *Numbers) slot(image capping.UserID) *uint32 {
 	at := (uint64(image) ^ n.seed) * 0x9e3779b97f4a7c15 >> n.shift
 	for n.slots[at] != 0 && n.images[n.slots[at]-1] != image {
@@ -38,7 +40,7 @@ func (n *Numbers) slot(image capping.UserID) *uint32 {
 	return &n.slots[at]
 }
 
-// add returns the number of an image, and assigns a new number to an image without one.
+// add returns the number of the user with the id image (64-bit hash), and first assigns a number if the user has none.
 func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
@@ -54,7 +56,7 @@ func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	return *slot - 1, nil
 }
 
-// grow doubles the hash table.
+// grow doubles the size of the hash table from id images to numbers.
 func (n *Numbers) grow() {
 	n.slots, n.shift = make([]uint32, 2*len(n.slots)), n.shift-1
 	for i, image := range n.images[:len(n.images)-1] {
@@ -73,7 +75,7 @@ func (n *Numbers) Bytes() int64 {
 	return int64(8*cap(n.images) + 4*len(n.slots) + 4*cap(n.found))
 }
 
-// Record returns a copy of the record in which the numbers of the users replace their images.
+// Record returns a copy of the audit record in which the numbers of the users replace their id images (64-bit hashes).
 func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	with := *r
 	with.Groups = slices.Clone(r.Groups)
@@ -93,8 +95,8 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// Of returns the numbers of users whom an earlier record contained. Of stores the numbers in the buffer. For dense ids,
-// the numbers are the users themselves.
+// Of returns the numbers of users, all of whom an earlier record must have contained. Of stores the numbers in the
+// buffer. For dense ids, the numbers are the users themselves.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users
