@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// beside runs background work and lets a caller wait for the work.
+// beside runs functions in the background and lets a caller wait for them.
 type beside struct {
 	mu      sync.Mutex
 	idle    *sync.Cond // signalled when the work of an epoch has ended
@@ -33,8 +33,8 @@ func (b *beside) end(epoch int) {
 	}
 }
 
-// wait waits for the background work that began before the call of wait. wait returns early when ctx ends. Work that
-// begins later does not prolong the wait.
+// wait waits for the background functions that began before the call of wait. wait returns early when ctx ends.
+// Functions that begin later do not prolong the wait.
 func (b *beside) wait(ctx context.Context) error {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()

@@ -26,14 +26,15 @@ type carrier struct {
 	seen  time.Time // time of the last search for spool directories
 }
 
-// These constants bound the uploads of audit files and the retries of uploads.
+// These constants limit how long an upload of an audit file may take, and how long the carrier waits before it retries
+// an upload.
 const (
 	carryTimeout = 10 * time.Minute // time limit for one object; a stalled upload fails earlier
 	firstPause   = time.Second      // pause after a failure, doubled after each further one
 	longestPause = 30 * time.Second
 )
 
-// add adds a complete file of the journal's own spool directory to the upload queue.
+// add adds a complete audit file of the journal's own spool directory to the upload queue.
 func (c *carrier) add(name string, size int64) {
 	c.mu.Lock()
 	if c.sizes == nil {
@@ -46,14 +47,14 @@ func (c *carrier) add(name string, size int64) {
 	c.deliverSoon()
 }
 
-// waitingFiles returns the number of complete files that wait for upload.
+// waitingFiles returns how many complete audit files wait for upload.
 func (c *carrier) waitingFiles() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.files
 }
 
-// loop uploads waiting files, and retries failed uploads after a pause, until ctx ends.
+// loop uploads waiting audit files, and retries failed uploads after a pause, until ctx ends.
 func (c *carrier) loop(ctx context.Context) {
 	defer c.done.Done()
 	pause := time.Duration(0)
@@ -79,7 +80,7 @@ func (c *carrier) loop(ctx context.Context) {
 	}
 }
 
-// deliver uploads all waiting files. A fault in one file does not stop the uploads of other files.
+// deliver uploads all waiting audit files. A fault in one file does not stop the uploads of other files.
 func (c *carrier) deliver(ctx context.Context) error {
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -106,7 +107,8 @@ func (c *carrier) ownFiles() []string {
 	return slices.Clone(c.own)
 }
 
-// findDead takes over the spool directories of instances that have died.
+// findDead takes over the spool directories of service instances that have died, so that their audit files are
+// uploaded.
 func (c *carrier) findDead() {
 	now := c.Clock()
 	if now.Sub(c.seen) < c.Roll && !c.seen.IsZero() {
@@ -129,8 +131,8 @@ func (c *carrier) findDead() {
 	}
 }
 
-// adopt adds a room (spool directory) to the rooms whose files the carrier uploads. The caller holds the lock of the
-// room.
+// adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller of adopt must hold
+// the lock of the room.
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)
 	for _, name := range names {
@@ -161,17 +163,17 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// leave unlocks the spool directories of other instances, so that the next start of an instance can take these
-// directories over.
+// leave unlocks the spool directories of dead instances that the carrier has taken over, so that another instance can
+// take them over.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
 	}
 }
 
-// deliverRoom uploads the files of a room (spool directory). deliverRoom uploads the policies before the records that
-// refer to the policies. If an instance still writes to the room, the function own returns the names of the complete
-// files.
+// deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the records
+// that refer to the policies. If an instance still writes to the room, the function own returns the names of the
+// complete files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -214,8 +216,8 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// checkErasure returns an error if the ids of an erasure differ from the ids of the journal. An erasure with other ids
-// exists if another service used the spool directory.
+// checkErasure returns an error if the user ids in an erasure have another kind or key than the ids of the journal.
+// Such an erasure exists if another service used the same spool directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -312,7 +314,8 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 	return c.put(ctx, summary.IndexKey(), index)
 }
 
-// setAside keeps a damaged audit file under another name for a manual inspection.
+// setAside renames a damaged audit file in the spool directory, so that the carrier ignores it and operators can
+// inspect it.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
 	c.Logger.Error("an audit file is damaged: the records before the damage are uploaded", "file", path,
@@ -323,7 +326,7 @@ func (c *carrier) setAside(path string, fault error) error {
 	return nil
 }
 
-// removed removes an uploaded file from the upload queue.
+// removed notes that a file was uploaded, and removes it from the upload queue.
 func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

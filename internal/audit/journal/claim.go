@@ -9,10 +9,10 @@ import (
 	"capper/internal/objects"
 )
 
-// claim ensures that the audit location holds records with the journal's ids. If the ids are not dense, claim stores a
-// document with their kind and check, and returns every error. If the ids are dense, claim returns an error only if the
-// document at the location names other ids; this error wraps an *audit.OtherIDsError. After a successful check, claim
-// does nothing.
+// claim ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are not
+// dense (not 32-bit numbers), claim stores a document that describes them, and returns every error. If the ids are
+// dense, claim returns an error only if the document at the location describes other ids; this error wraps an
+// *audit.OtherIDsError. After one successful check, further calls of claim do nothing.
 func (j *Journal) claim(ctx context.Context) error {
 	if j.claimed.Load() {
 		return nil
@@ -32,8 +32,8 @@ func (j *Journal) claim(ctx context.Context) error {
 	return nil
 }
 
-// idsOfPlace returns the ids of the records at the audit location. At a location without records, idsOfPlace stores the
-// ids of the journal.
+// idsOfPlace returns the kind and key of the user ids in the records at the audit location. At a location without
+// records, idsOfPlace stores the kind and key of the journal.
 func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
 	found, named, err := j.namedIDs(ctx)
 	if err != nil || named || j.IDs.Dense() {
@@ -55,7 +55,8 @@ func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
 	return found, err
 }
 
-// namedIDs returns the ids in the document at the audit location. named is false if the location has no such document.
+// namedIDs reads the kind and key of user ids from the document at the audit location. The result named is false if the
+// location has no such document.
 func (j *Journal) namedIDs(ctx context.Context) (found audit.IDs, named bool, err error) {
 	raw, err := j.place.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
 	if errors.Is(err, objects.ErrNotFound) {

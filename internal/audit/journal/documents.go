@@ -11,12 +11,12 @@ import (
 	"capper/internal/objects"
 )
 
-// placeTimeout limits the time for storing a document at the audit location. After placeTimeout, the journal first
-// stores the document on the local disk.
+// placeTimeout limits the time for storing a document at the audit location. After placeTimeout, the journal stores the
+// document on the local disk instead, and uploads it later.
 const placeTimeout = 2 * time.Second
 
-// SetPolicy stores the policy of a configuration version at the audit location. text is the result of
-// config.Config.PolicyText. Callers must call SetPolicy before a record contains the version.
+// SetPolicy stores the policy of a configuration version at the audit location. The argument text is the result of
+// config.Config.PolicyText. Callers must call SetPolicy before they record a call with this version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return
@@ -38,8 +38,8 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	j.deliverSoon()
 }
 
-// Erase hides all records of the user from before now. Erase returns once the erasure is durable: at the audit
-// location, or on the local disk while the location is unavailable.
+// Erase hides all earlier audit records of the user from readers. Erase returns as soon as the erasure is durable: at
+// the audit location, or on the local disk while the location is unavailable.
 func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	if j == nil {
 		return nil

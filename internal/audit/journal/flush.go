@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// writer writes audit files to the journal's spool directory. After a failed write, the writer retries at the same file
-// position. Until the retry, other readers of the file see only the records that reached the disk earlier.
+// writer writes audit files to the journal's spool directory. After a failed write, the writer tries again at the same
+// file position. Until then, other readers of the file see only the records that reached the disk earlier.
 type writer struct {
 	room
 	file     *os.File
@@ -21,11 +21,11 @@ type writer struct {
 	policies map[string][]byte // by version; written before the next records
 }
 
-// keptBuffer is the maximum memory, in bytes, that the writer keeps for the next flush.
+// keptBuffer is the maximum size in bytes of a buffer that the writer keeps for the next flush instead of freeing it.
 const keptBuffer = 16 << 20
 
-// settle waits until all records that are older than an instant are on the tape (the queue of frames), and returns this
-// instant. If settle returns an error, the instant is the zero time.
+// settle waits until the tape (the queue of records in memory) contains all records that are older than the call of
+// settle. settle returns the time of the call. If settle returns an error, the returned time is zero.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {
@@ -34,9 +34,9 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// flush writes the frames on the tape (the queue of frames) to the disk. All records that are older than the instant
-// before are on the tape; the zero time means that this instant is unknown. If end is true, flush also ends the audit
-// file.
+// flush writes the records on the tape (the queue of records in memory) to the disk. The argument before says that all
+// records that are older than this time are on the tape; the zero time means "unknown". If end is true, flush also ends
+// the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()
@@ -59,7 +59,7 @@ func (j *Journal) flush(before time.Time, end bool) error {
 	}
 }
 
-// write writes the cut (a piece of one audit file) to the disk.
+// write appends the cut (the next piece of an audit file) to the file on the disk.
 func (j *Journal) write(w *writer) error {
 	if len(w.cut.bytes) == 0 && len(w.policies) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (w *writer) writeCut() error {
 	return nil
 }
 
-// close closes the audit file and returns its name and size.
+// close closes the audit file that the writer was writing, and returns its name and size.
 func (w *writer) close() (name string, size int64) {
 	name, size = filepath.Base(w.file.Name()), w.good
 	_ = w.file.Close() // the contents are on the disk already

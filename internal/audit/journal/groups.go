@@ -8,10 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// causes is the number of different denials in one segment: one for each pair of a reason and a rule.
+// causes is the number of different causes of a denial in one segment: one for each pair of a reason and a rule.
 const causes = 4 << 8
 
-// The first bins of a sorter hold the users who were not denied, one bin for each outcome.
+// The first bins of a sorter hold the users who were not denied: these constants number one bin for each such outcome.
 const (
 	binAllowed = iota
 	binReplayed
@@ -19,7 +19,8 @@ const (
 	outcomeBins
 )
 
-// sorter sorts the users of a call into bins, one bin for each outcome and reason. A pool reuses the memory of sorters.
+// sorter sorts the users of a call into bins, one bin for each outcome and reason, for the audit record of the call. A
+// pool reuses the memory of sorters.
 type sorter struct {
 	bins    []bin
 	used    int      // number of bins in use
@@ -34,14 +35,14 @@ type sorter struct {
 	images      []capping.UserID // the users of a call with one outcome
 }
 
-// bin holds the users of one group in a record.
+// bin collects the users of one group (same outcome and reason) of an audit record.
 type bin struct {
 	audit.Group
 	users  []uint32
 	images []capping.UserID // instead, if ids are not dense
 }
 
-// add adds a user.
+// add adds a user to the bin.
 func (b *bin) add(user capping.UserID, wide bool) {
 	if wide {
 		b.images = append(b.images, user)
@@ -50,7 +51,7 @@ func (b *bin) add(user capping.UserID, wide bool) {
 	}
 }
 
-// sorters keeps the memory of sorters for reuse.
+// sorters is a pool that keeps the memory of sorters for reuse.
 type sorters struct {
 	wide bool // set if ids are not dense
 	pool sync.Pool
@@ -63,7 +64,7 @@ func (p *sorters) take() *sorter {
 	return &sorter{wide: p.wide}
 }
 
-// groupsOf sorts the users of a filter call by decision. The caller must encode the returned groups before it returns
+// groupsOf groups the users of a filter call by decision. The caller must encode the returned groups before it returns
 // the sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
@@ -101,8 +102,8 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	return s.groups()
 }
 
-// uniform returns the common outcome of all users. ok is false if a user is denied, or if users have different
-// outcomes.
+// uniform returns the outcome that all users of a call have in common. ok is false if a user is denied, or if users
+// have different outcomes.
 func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	first := verdicts[0].Outcome
 	for i := range verdicts {
@@ -121,8 +122,8 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	return 0, false
 }
 
-// denied returns the index of the bin for users with the same denial as the user with the index i, and stores this bin
-// in the table.
+// denied returns the index of the bin for users who were denied for the same reason as the user with the index i.
+// denied stores the bin in the table, so that further users are found faster.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
@@ -136,7 +137,7 @@ func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	return k
 }
 
-// groupsOfRelease sorts the users of a release by the result of the release.
+// groupsOfRelease groups the users of a release (removal of recorded sends) by the result of the release.
 func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
 	s.begin(3)
 	s.bins[capping.ReleaseUnavailable].Outcome = audit.ReleaseUnavailable
@@ -163,7 +164,7 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// groups returns the groups of all bins that are not empty.
+// groups converts all bins that are not empty to groups of an audit record.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
@@ -180,7 +181,7 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// encode encodes the users into the group. encode may sort the slice users in place.
+// encode encodes the users of a bin into the group g. encode may sort the slice users in place.
 func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
 		s.spare = sortIDs(users, s.spare)
@@ -188,7 +189,8 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// encodeImages works like encode, for images instead of dense ids. Two ids with the same image count as one user.
+// encodeImages works like encode, for id images (64-bit hashes) instead of dense ids. Two ids with the same image count
+// as one user.
 func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	if !ascending(images) {
 		s.spareImages = sortIDs(images, s.spareImages)
@@ -197,7 +199,7 @@ func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	s.encoded = g.SetSortedImages(images, s.encoded)
 }
 
-// most is the maximum number of users for which a sorter keeps its memory.
+// most is the maximum number of users for which a sorter keeps its memory after a call.
 const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {

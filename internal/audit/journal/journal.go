@@ -54,7 +54,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// These constants bound the journal's memory and set the intervals of its work.
+// These constants limit the journal's memory and file sizes, and set the intervals of its background work.
 const (
 	flushEvery = time.Second
 	maxPending = 64 << 20 // bytes in memory; further records are lost
@@ -89,8 +89,8 @@ type Journal struct {
 }
 
 // Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location; Status reports
-// the errors of the disk and of the location. If the location holds records with other ids, Open returns an error that
-// wraps an *audit.OtherIDsError.
+// the errors of the disk and of the location. If the records at the location have another kind or key of user ids, Open
+// returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -127,14 +127,15 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	return j, nil
 }
 
-// Instance returns the instance name in the journal's records.
+// Instance returns the name of the service instance under which the journal writes its records.
 func (j *Journal) Instance() string { return j.instance }
 
-// Room returns the spool directory with the files that the journal is writing, and the files that wait for upload.
+// Room returns the path of the journal's spool directory, which holds the audit file that is being written and the
+// files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter records a decided filter call. The caller sets all fields of r except the fields that Filter computes from the
-// decisions. Filter returns at once, and the caller must not change r or d afterwards.
+// Filter writes the audit record of a filter call that was decided. The caller sets all fields of r except those that
+// Filter computes from the decisions. Filter returns at once, and the caller must not change r or d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return
@@ -148,7 +149,7 @@ func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	})
 }
 
-// Release records a release, with the result for each user.
+// Release writes the audit record of a release (removal of recorded sends), with the result for each user.
 func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []capping.Released) {
 	if j == nil || len(users) == 0 {
 		return
@@ -161,7 +162,7 @@ func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []cap
 	})
 }
 
-// Permits records a call for send permits. The caller sets all fields of r.
+// Permits writes the audit record of a call for permits. The caller sets all fields of r.
 func (j *Journal) Permits(r *audit.Record) {
 	if j == nil {
 		return
@@ -170,10 +171,10 @@ func (j *Journal) Permits(r *audit.Record) {
 	j.tape.append(r)
 }
 
-// Change records a call that changed a set. The caller sets all fields of r except Kind and Groups. The lists hold the
-// users who were added, the users who were removed, and the users whose result is unknown. Each of the three lists must
-// be in strictly ascending order, and no user may be in two lists. Change returns at once, and the caller must not
-// change r or the lists afterwards.
+// Change writes the audit record of a call that changed a set. The caller sets all fields of r except Kind and Groups.
+// The lists hold the users who were added, the users who were removed, and the users for whom the result is unknown.
+// Each of the three lists must be in strictly ascending order, and no user may be in two lists. Change returns at once,
+// and the caller must not change r or the lists afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return
@@ -192,7 +193,8 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 	})
 }
 
-// group returns a group of users, which must be in strictly ascending order.
+// group returns the group of an audit record for users with the same outcome. The users must be in strictly ascending
+// order.
 func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
 	if !j.IDs.Dense() {
 		return audit.Group{Outcome: outcome, Images: users}
@@ -200,7 +202,8 @@ func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Gro
 	return audit.Group{Outcome: outcome, Users: bitmap.OfSorted(capping.AppendDense(nil, users))}
 }
 
-// Flush waits until all earlier records are on the disk. Flush returns an error if the records cannot be written.
+// Flush waits until all audit records that are older than the call of Flush are on the disk. Flush returns an error if
+// the records cannot be written.
 func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -212,8 +215,8 @@ func (j *Journal) Flush(ctx context.Context) error {
 	return j.flush(before, false)
 }
 
-// Close writes the remaining records, ends the audit file, and uploads the file until ctx ends. If a file remains, the
-// next start of a service instance uploads the file.
+// Close writes the remaining records, ends the audit file, and uploads files until ctx ends. If a file was not
+// uploaded, the next service instance that starts uploads it.
 func (j *Journal) Close(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -251,7 +254,7 @@ func (j *Journal) flushLoop(ctx context.Context) {
 	}
 }
 
-// deliverSoon signals the goroutine that uploads files.
+// deliverSoon tells the goroutine that uploads audit files that there is work.
 func (j *Journal) deliverSoon() {
 	select {
 	case j.kick <- struct{}{}:

@@ -13,8 +13,8 @@ import (
 	"capper/internal/objects"
 )
 
-// room is the spool directory of one instance, with its lock. While a process holds the lock, no other process may
-// change the files.
+// room is the spool directory of one service instance, together with its lock file. While a process holds the lock, no
+// other process may change the files in the directory.
 //
 //	lock                 the lock file
 //	<n>.audit            a records file, open or waiting for upload
@@ -86,7 +86,7 @@ func (r *room) tryLock(create bool) (*os.File, error) {
 	return lock, nil
 }
 
-// leave unlocks the spool directory, and removes the directory if it has no files besides the lock.
+// leave unlocks the spool directory, and removes the directory if it has no files besides the lock file.
 func (r *room) leave() {
 	if r.lock == nil {
 		return
@@ -99,7 +99,7 @@ func (r *room) leave() {
 	r.lock = nil
 }
 
-// names lists the files of the spool directory whose names end with the extension.
+// names lists the files of the spool directory whose names have the given extension.
 func (r *room) names(extension string) (names []string, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -115,10 +115,10 @@ func (r *room) names(extension string) (names []string, err error) {
 
 func (r *room) path(name string) string { return filepath.Join(r.dir, name) }
 
-// fileName returns the name of the file n of an instance.
+// fileName returns the name of the audit file with the number n in the spool directory.
 func fileName(n uint64) string { return fmt.Sprintf("%d%s", n, audit.FileExtension) }
 
-// store writes a file of the spool directory atomically: after a crash, the file is complete or does not exist.
+// store writes a file to the spool directory atomically: after a crash, the file is complete or does not exist.
 func (r *room) store(name string, body []byte) error {
 	f, err := os.CreateTemp(r.dir, objects.TempPrefix+"*")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// state holds the results of the latest flush and the latest upload.
+// state holds the results of the latest flush (write to the disk) and the latest upload of audit records.
 type state struct {
 	mu         sync.Mutex
 	flushedAt  time.Time // all earlier records are on the disk
@@ -18,8 +18,9 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush. The flush wrote all records that are older than the instant before; the zero
-// time means that this instant is unknown. The result recovered is true if the flush succeeded after a failed flush.
+// flushed stores the result of a flush. The argument before says that the flush wrote all records that are older than
+// this time; the zero time means "unknown". The result recovered is true if this flush succeeded after a flush that
+// failed.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,21 +31,22 @@ func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	return recovered
 }
 
-// delivered stores the result of an upload.
+// delivered stores the result of an upload of audit files.
 func (s *state) delivered(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.carryFault = err
 }
 
-// uploaded stores the time at which a file reached the audit location.
+// uploaded stores the time at which an audit file reached the audit location.
 func (s *state) uploaded(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploadedAt = at
 }
 
-// stateOK, stateBehind and stateLosing are the audit states that Status returns.
+// stateOK, stateBehind and stateLosing are the states of the audit that Status can return: in order, delayed, and
+// losing records.
 const (
 	stateOK     = "ok"
 	stateBehind = "behind"

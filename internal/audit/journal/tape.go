@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the queue of frames that the writer has not yet written to the disk, with the audit file to which the frames
-// belong. The journal holds the lock of the tape only while it copies a record.
+// tape is the queue of encoded records that the writer has not yet written to the disk, with the state of the audit
+// file to which they belong. The journal holds the lock of the tape only while it copies a record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -34,7 +34,8 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape. If the tape is full, append counts the record as lost instead.
+// append adds a record to the tape (the queue of records in memory). If the tape is full, append counts the record as
+// lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -61,14 +62,14 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// full reports whether a record with the given size in bytes would exceed the memory of the tape or the disk space of
-// the journal.
+// full reports whether a record with the given size in bytes would exceed the memory limit of the tape or the limit of
+// the journal's disk space.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
 }
 
-// begin begins an audit file if none is open.
+// begin begins a new audit file if none is open.
 func (t *tape) begin(at capping.Instant) {
 	if len(t.pending) == 0 && t.held == 0 {
 		t.since = t.clock()
@@ -93,7 +94,7 @@ func (t *tape) lose(r *audit.Record) {
 	t.lastLost = true
 }
 
-// closeGap writes a gap frame for the lost records, if there are any.
+// closeGap appends a gap frame with the number of lost records, if records were lost since the last frame.
 func (t *tape) closeGap() {
 	if t.gap.Lost > 0 {
 		t.pending = t.encoder.AppendGap(t.pending, t.gap)
@@ -101,15 +102,16 @@ func (t *tape) closeGap() {
 	}
 }
 
-// cut is a piece of one audit file that the writer writes to the disk at once.
+// cut is the next piece of an audit file, which the writer appends to the file on the disk in one step.
 type cut struct {
 	number uint64
 	bytes  []byte
 	sealed bool // set if the bytes contain the end of the file
 }
 
-// take removes the frames that must be written next from the tape. take ends the audit file with these frames if end is
-// true or the roll is due. The tape uses the memory of the argument spare for later frames.
+// take removes from the tape (the queue of records in memory) the frames that the writer must write next. If end is
+// true, or the file is older than roll, take ends the audit file with these frames. The tape uses the memory of the
+// argument spare for later frames.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +133,7 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written ends the counting of the taken frames as memory, because the frames are on the disk.
+// written notes that the frames from the last take are on the disk, so that they no longer count as memory of the tape.
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +141,7 @@ func (t *tape) written() {
 	t.since = t.clock()
 }
 
-// counts holds the numbers that the tape reports for the audit status.
+// counts holds the numbers of waiting and lost records that the tape reports for the status of the audit.
 type counts struct {
 	records, lost uint64
 	losing        bool

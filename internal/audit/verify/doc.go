@@ -3,18 +3,18 @@
 //
 // # Files
 //
-// Every object of the location must belong to an audit, and every file and document must be complete. Verify computes
-// the index entry of each file from the file's bytes, and compares the computed entry with the stored entry. The files
-// of an instance must follow each other by number and sequence. A missing file is a finding. A loss that the instance
-// itself recorded is also a finding.
+// Every object of the location must belong to an audit, and every audit file and document must be complete. Verify
+// computes the index entry of each file from the file's bytes, and compares the computed entry with the stored entry.
+// The file numbers of an instance must have no gaps, and neither may the sequence numbers of its records. A missing
+// file is a finding. A loss of records that the instance itself recorded is also a finding.
 //
 // # Sends
 //
-// A simple model replays the sends of each user, which are the allowed sends except released ones. A finding is a send
-// that a limit of its policy certainly forbade. The model counts a send as forbidden only if the limit forbade the send
-// at every possible time within the spans of the calls. If calls happened at the same time, the limit must forbid the
-// send for either order of the calls. The limit must also forbid the send for all clock differences between instances
-// that Record.Widening allows.
+// A simple model replays the sends of each user: the sends that capper allowed and that no call released. A finding is
+// a send that a limit in force certainly forbade. The records give the time of a send only to within the duration of
+// its call. The model therefore reports a send only if the limit forbade the send at every possible time. If calls
+// happened at the same time, the limit must forbid the send for either order of the calls. The limit must also forbid
+// the send for all clock differences between instances that Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -22,7 +22,8 @@
 //   - the retention may have removed the send from the log;
 //   - the segment of the user is unknown.
 //
-// Sends that ignored the limits (Exempt) count towards the limits of later sends, but are no findings themselves.
+// Sends of calls that ignored the limits (Exempt) count towards the limits of later sends, but are no findings
+// themselves.
 //
 // # The store
 //
@@ -31,12 +32,13 @@
 // that was in force since the send. Newer sends must not have displaced the send from a full log. If the store lacks a
 // send that it must hold, verify waits for Store.Settle and reads the audit again. The send is missing if, after the
 // second reading, the audit still says that the store must hold the send (store.go). A killed instance may lose the
-// record of a release; doubt.go excludes the sends that such a release may explain.
+// record of a release. The code in doubt.go therefore excludes missing sends that a lost release may explain.
 //
 // # Cost
 //
-// Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
-// neighbouring ids, with at most Config.Events events of 12 bytes in all blocks together. If ids are not dense, a block
-// holds the images with the same upper 16 bits, and an event takes 24 bytes. Each pass sorts its blocks by user and
-// judges the users on all cores. In addition, each record takes 48 bytes in memory.
+// Verify reads the records once to check and count them, and then once for each pass. A pass covers some blocks of
+// 65,536 neighbouring ids, with at most Config.Events events (effects of a call on a user) of 12 bytes. If ids are not
+// dense (not 32-bit numbers), a block holds the id images with the same upper 16 bits, and an event takes 24 bytes.
+// Each pass sorts its blocks by user and judges the users on all cores. In addition, each record takes 48 bytes in
+// memory.
 package verify

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// doubts finds missing sends that a lost release may explain. A killed instance loses the records of its last second,
-// so the record of a release may be lost.
+// doubts finds sends that the store lacks, and whose absence a release with a lost record may explain. A killed
+// instance loses the records of its last second, so the record of a release may be lost.
 type doubts struct {
 	*comparison
 	work *work // buffers of the last read
@@ -20,12 +20,12 @@ type doubts struct {
 // mostMessages is the maximum number of messages for which verify requests counts from the store.
 const mostMessages = 1000
 
-// settle removes sends that a lost release may explain from the list of missing sends.
+// settle removes from the list of missing sends those whose absence a release with a lost record may explain.
 //
-// The store counts the released sends of each message. If the store counted at least as many releases beyond the audit
-// as sends are missing, these releases explain all missing sends. If the store has no count for the message, a gap in
-// the audit after the send explains the missing send. If more sends are missing than crashed instances can have lost,
-// lost releases do not explain the missing sends.
+// The store counts the released sends of each message. If the store counted n more releases than the audit contains,
+// and at most n sends are missing, these releases explain all missing sends. If the store has no count for the message,
+// a gap in the audit after the send explains the missing send. If more sends are missing than crashed instances can
+// have lost, lost releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -58,13 +58,14 @@ func (d *doubts) settle(ctx context.Context) error {
 	return nil
 }
 
-// hole reports whether the audit may lack the record of a release of the given send.
+// hole reports whether records may be missing from the audit after the given send, so that the record of its release
+// may be lost.
 func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many releases of the message's sends the store counted beyond those in the audit. The result counted
-// is false if the store may not have counted the message, or has only a lower bound.
+// lost returns how many releases of the message's sends the store counted in addition to those in the audit. The result
+// counted is false if the store may not have counted the message, or has only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -81,7 +82,7 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 }
 
 // known returns the maximum number of releases of the message's sends according to the audit. The result bulk is true
-// if a call was large enough for the store to count the message.
+// if some call for the message was so large that the store counts the sends of the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/objects"
 )
 
-// sameIDs returns an error if the ids of an erasure have another kind or key than the ids of the archive.
+// sameIDs returns an error if the user ids in an erasure have another kind or key than the ids of the archive.
 func (s *work) sameIDs(e *audit.Erasure) error {
 	ids, err := e.IDs()
 	if err != nil {
@@ -18,8 +18,8 @@ func (s *work) sameIDs(e *audit.Erasure) error {
 	return ids.Same(s.archive.IDs())
 }
 
-// erasures checks the documents of erasures. A missing number is no finding: the upload of the erasure may be pending,
-// or the service rejected its request.
+// erasures checks the documents that record erasures of users. A missing number of an erasure is no finding, because
+// its upload may be pending, or the service may have rejected the request.
 func (s *work) erasures(ctx context.Context, list []objects.Object) {
 	numbers := map[string][]uint64{}
 	for _, o := range list {

@@ -25,8 +25,9 @@ type inventory struct {
 	index, records, policies, erased, open []objects.Object
 }
 
-// readInventory lists the location and reports objects that do not belong to an audit. readInventory lists open files
-// first, and records files before the index. A file that is rolled meanwhile therefore appears in one of the lists.
+// readInventory lists the audit location and reports objects that do not belong to an audit. readInventory lists open
+// files first, and complete files before the index. A file that its writer completes meanwhile therefore appears in one
+// of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {
@@ -48,7 +49,7 @@ func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	return inv, err
 }
 
-// isTemporary reports whether an object is a temporary file of a running or killed writer.
+// isTemporary reports whether an object at the audit location is a temporary file of a running or killed writer.
 func isTemporary(key string) bool {
 	name := path.Base(key)
 	return strings.HasPrefix(name, objects.TempPrefix) || strings.HasSuffix(name, ".lock")
@@ -82,7 +83,7 @@ func (s *work) find(f Finding) {
 	s.report.find(f)
 }
 
-// files checks every object of the location and counts the records.
+// files checks every object of the audit location and counts the records.
 func (s *work) files(ctx context.Context) error {
 	inv, err := s.readInventory(ctx)
 	if err != nil {
@@ -136,13 +137,13 @@ func (s *work) files(ctx context.Context) error {
 	return s.documents(ctx, inv)
 }
 
-// setAside ends the names of files that a journal found damaged.
+// setAside is the ending of the names that the journal gives to damaged audit files.
 const setAside = audit.FileExtension + ".damaged"
 
 // readsAtOnce is the number of small objects that verify reads in parallel.
 const readsAtOnce = 16
 
-// entry reads an index entry. entry returns nil if the entry is damaged or was removed.
+// entry reads the index entry of an audit file. entry returns nil if the entry is damaged or was removed.
 func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	if !archive.IsIndexKey(key) {
 		return nil
@@ -162,7 +163,8 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	return e
 }
 
-// rolled checks the file of an index entry. rolled returns an error only if the check could not run.
+// rolled checks the audit file of an index entry and reports its faults. rolled returns an error only if the check
+// could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -214,7 +216,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	return nil
 }
 
-// compare reports a difference between a stored index entry and the entry that was computed from the file.
+// compare reports as a finding that a stored index entry differs from the entry computed from the audit file.
 func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, indexKey string) {
 	want, err := audit.Seal(is)
 	stored, readErr := s.archive.Source().Read(ctx, e.IndexKey, objects.MaxDocumentBytes)
@@ -228,7 +230,7 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 		Text: "the index entry differs from its file: " + e.Key})
 }
 
-// read reads the frames of a file, counts the records, and reports lost records.
+// read reads the frames of an audit file, counts the records, and reports lost records.
 func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary, error) {
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -268,8 +270,8 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// miss notes a time span in which records may be missing. If the record of a release is missing, the release may have
-// allowed another send.
+// miss notes a time span in which audit records may be missing. This matters because the missing record of a release
+// may explain why a later send was allowed.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +281,7 @@ func (s *work) miss(from, to capping.Instant) {
 // milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// record counts a record in the first pass over the files.
+// record counts an audit record in the first reading of all files.
 func (s *work) record(ctx context.Context, r *audit.Record) {
 	if r.At < s.query.Since || s.query.Until != 0 && r.At >= s.query.Until {
 		return
@@ -291,7 +293,7 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 	s.count(ctx, r)
 }
 
-// unindexed reports a file that no index entry names, unless a writer uploads the index entry in time.
+// unindexed reports an audit file that no index entry names, unless a writer uploads the index entry in time.
 func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 	if err != nil {
@@ -315,8 +317,8 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
 }
 
-// entrySince returns the index entry that the file has got since the index was listed, or nil. While the file is new,
-// entrySince waits for the index entry.
+// entrySince returns the index entry of an audit file that had none when the index was listed, or nil if it still has
+// none. While the file is new, entrySince waits for the index entry.
 func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header) *archive.Entry {
 	key := audit.IndexKey(path.Base(path.Dir(o.Key)), h.Instance, h.Number)
 	for {
@@ -337,7 +339,7 @@ func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header)
 	}
 }
 
-// documents checks the documents with policies, erasures and ids.
+// documents checks the documents at the audit location with policies, erasures, and the kind of user ids.
 func (s *work) documents(ctx context.Context, inv inventory) error {
 	for _, o := range inv.policies {
 		version := strings.TrimSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")
@@ -352,7 +354,7 @@ func (s *work) documents(ctx context.Context, inv inventory) error {
 	return ctx.Err()
 }
 
-// sameIDsDocument checks the document with the kind and check of the location's ids.
+// sameIDsDocument checks the document that describes the kind and key of the user ids at the audit location.
 func (s *work) sameIDsDocument(ctx context.Context) error {
 	found, err := archive.ReadIDs(ctx, s.archive.Source())
 	if err != nil {

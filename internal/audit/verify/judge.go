@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// violation is a send that a limit forbade.
+// violation is a recorded send that a limit certainly forbade.
 type violation struct {
 	user  capping.UserID
 	limit *capping.Limit
@@ -15,7 +15,8 @@ type violation struct {
 	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge records the sends of a user that limits certainly forbade. The argument sends must be in the order of time.
+// judge finds those of a user's sends that limits certainly forbade, and adds them to the violations. The argument
+// sends must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -46,8 +47,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. The limit certainly forbade a send if
-// more than Max sends, the send included, were certainly in the log after the last send of equal time.
+// over reports whether the limit certainly forbade the send with the index i. This is the case if, including this send
+// and sends of the same time, more than Max sends were certainly in the user's log.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -64,9 +65,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after returns the time after which every earlier send certainly counts towards the limit. This holds even if the
-// service decided s at the latest possible time of s. If the earliest and the latest possible time of s lie in
-// different calendar periods, nothing is certain, and ok is false.
+// after returns the beginning of the period in which earlier sends certainly count towards the limit when the service
+// decides the send s. This holds even if the service decided s at the latest possible time. If the earliest and the
+// latest possible time of s lie in different calendar periods, nothing is certain, and ok is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -92,7 +93,8 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// certain counts the sends that were certainly in the log, and compares the number with the limit's Max.
+// certain counts the sends that were certainly in the user's log, and reports whether there were more than the limit's
+// Max.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
 	together := append(j.scratch[:0], s)
@@ -128,15 +130,15 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether the same limits apply to two sends whose order is unknown. Either send may be the later
-// send, so the limits may have counted each send for the other send.
+// sameTime reports whether it is unknown which of two sends was first, while the same limits apply to both. Either send
+// may then be the one that came too late.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// remembered reports whether a send was certainly still in the log, by the retention of every policy that was in force
-// since the send.
+// remembered reports whether a send was certainly still in the user's log at the instant until, according to the
+// retention of every policy that was in force since the send.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {
 		p := &j.policies[i]
@@ -147,8 +149,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded the same message on the same channel. If again is true, the log had lost
-// the first send, and the two sends count as one send.
+// again reports whether a later call recorded a send of the same message on the same channel. In that case, the user's
+// log had lost the first send, and the two sends count as one send.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

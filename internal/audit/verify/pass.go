@@ -17,7 +17,7 @@ import (
 	"capper/internal/share"
 )
 
-// pass collects the events for the users of some blocks and judges these users.
+// pass collects the sends and releases of the users of some blocks of ids, and checks these sends against the limits.
 type pass struct {
 	*work
 	table
@@ -35,13 +35,13 @@ type pass struct {
 	zones   []uint16
 }
 
-// loaded is a generation in memory.
+// loaded is a segments generation that a pass keeps in memory.
 type loaded struct {
 	world    uint16
 	segments capping.Segments
 }
 
-// work is the state that all passes share.
+// work is the state of one verification, which all passes over the audit records share.
 type work struct {
 	archive  *archive.Archive
 	query    archive.Query
@@ -54,13 +54,14 @@ type work struct {
 	mu       sync.Mutex // guards the counts of the first reading
 	unsure   []span
 
-	// expected receives the sends that the store must hold. It is nil if there is no comparison with the store.
+	// expected receives the sends that the store must hold. If verify does not compare the audit with the store,
+	// expected is nil.
 	expected   func(ctx context.Context, p *pass, list []expectedSend) error
 	users      map[capping.UserID]bool // only these users; nil: the users of the sample
 	since, now capping.Instant
 }
 
-// count counts the sends of a record in the first pass over the files.
+// count counts the sends of an audit record in the first reading of all files.
 func (s *work) count(ctx context.Context, r *audit.Record) {
 	s.notePolicy(ctx, r)
 	for i := range r.Groups {
@@ -76,10 +77,11 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of low bits of an image; the other bits are the number of the image's block.
+// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits are the number of the block
+// to which the image belongs.
 const imageBits = 48
 
-// countBlocks adds the number of a group's users in each block to counts.
+// countBlocks counts the users of a group by block of ids, and adds the numbers to counts.
 func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	for _, image := range g.Images {
 		counts[image>>imageBits]++
@@ -105,10 +107,10 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// few is the size of the largest set whose users are visited one by one.
+// few is the largest number of users in a bitmap for which a loop over the users is faster than a loop over the blocks.
 const few = 64
 
-// notePolicy extends the time span in which the policy of the record was in force.
+// notePolicy notes that the policy in the audit record was in force at the time of the record.
 func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	if r.Kind != audit.Filter {
 		return
@@ -130,7 +132,7 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
 }
 
-// judge checks all blocks, in as many passes as the memory limit requires.
+// judge checks the sends of all users, in as many passes over the records as the memory limit requires.
 func (s *work) judge(ctx context.Context) error {
 	for first := 0; first < len(s.counts); {
 		events, end := 0, first
@@ -220,7 +222,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
 
-// gather adds the events of a record for the users of the pass.
+// gather adds the effects of a recorded call on the sends of the users of the pass.
 func (p *pass) gather(r *audit.Record) {
 	number := uint32(len(p.calls))
 	for i := range r.Groups {
@@ -264,8 +266,8 @@ func (p *pass) call(r *audit.Record) call {
 	return c
 }
 
-// world returns the index of a generation, and loads the generation if necessary. The generation "" has no known
-// members.
+// world returns the index of a segments generation, and loads the generation if necessary. The generation "" stands for
+// unknown segments.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -281,8 +283,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load reads a generation and keeps the generation in memory. A pass meets generations in the order of time, so memory
-// holds only a few generations.
+// load reads a segments generation and keeps it in memory. A pass needs the generations in the order of time, so a few
+// generations in memory suffice.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -295,7 +297,7 @@ func (p *pass) load(i uint16) capping.Segments {
 	return found
 }
 
-// generationsHeld is the number of generations that a pass keeps in memory at the same time.
+// generationsHeld is the number of segments generations that a pass keeps in memory at the same time.
 const generationsHeld = 2
 
 func (p *pass) segmentsOf(i uint16) capping.Segments {
@@ -307,7 +309,7 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 	return nil
 }
 
-// users calls the function do for each block of the pass, with the users of the block.
+// users calls the function do for each block of ids of the pass, with those of the given users who are in the block.
 func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	end := p.first + len(p.blocks)
 	if users.Cardinality() <= few {
@@ -330,8 +332,8 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// memberships returns the codes of the segments and time zones of at most bitmap.BlockIDs users. The function numbers
-// returns the numbers of the users in a generation.
+// memberships returns the codes of the segments and time zones of at most bitmap.BlockIDs users. The function argument
+// numbers returns the numbers of the users in a segments generation.
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -356,7 +358,7 @@ func (p *pass) memberships(
 	return codes, zones
 }
 
-// note appends an event for each of the given users of one block.
+// note appends an event (effect of a call on a user's sends) for each of the given users of one block of ids.
 func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	codes, zones := p.memberships(number, what, len(ids), func(capping.Segments) []uint32 { return ids })
 	events := p.blocks[key-p.first]
@@ -369,7 +371,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within returns the images that belong to the blocks of the pass.
+// within returns those of the given id images (64-bit hashes) that belong to the blocks of the pass.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {
@@ -381,7 +383,8 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 	return images[place(p.first):place(p.first+len(p.blocks))]
 }
 
-// noteImages works like note, for images instead of dense ids. The images may belong to several blocks of the pass.
+// noteImages works like note, for id images (64-bit hashes) instead of dense ids. The images may belong to several
+// blocks of the pass.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {
 		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {
@@ -400,7 +403,8 @@ func (p *pass) noteImages(number uint32, what happening, images []capping.UserID
 	}
 }
 
-// imageBlock judges the users of a block. images[i] is the user of events[i].
+// imageBlock checks the sends of the users of one block, whose ids are id images (64-bit hashes). images[i] is the user
+// of events[i].
 func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	order := make([]uint32, len(events))
 	for i := range order {
@@ -422,7 +426,7 @@ func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	}
 }
 
-// block judges the users of a block with dense ids.
+// block checks the sends of the users of one block of 65,536 dense ids.
 func (j *judge) block(key int, events []event) {
 	if len(events) == 0 {
 		return
@@ -451,7 +455,7 @@ func (j *judge) block(key int, events []event) {
 	}
 }
 
-// user judges the sends of a user, and adds the sends that the store must hold to the expected sends.
+// user checks the sends of a user against the limits, and adds those that the store must hold to the expected sends.
 func (j *judge) user(user capping.UserID, sends []send) {
 	if !j.config.OnlyFiles {
 		j.judge(user, sends)

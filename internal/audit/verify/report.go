@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// These constants are the kinds of findings.
+// These constants are the kinds of findings (faults of the audit or violated limits) that a verification reports.
 const (
 	Damage    = "damage"       // an object with other bytes than those written
 	Missing   = "missing"      // a missing file of the index, or a missing number in a series of files
@@ -25,7 +25,7 @@ const (
 	NotInStore = "not_in_store" // a send that the store lacks
 )
 
-// Kinds lists the kinds of findings.
+// Kinds lists the kinds of findings that a verification can report.
 func Kinds() []string {
 	return []string{Damage, Missing, Unindexed, Stranger, Disagrees, Gap, Loss, NoPolicy, OverSend, NotInStore}
 }
@@ -49,13 +49,14 @@ type Finding struct {
 	Place     string `json:"place,omitempty"` // place of a send that the store lacks
 }
 
-// User is the user of a finding. JSON shows a number for a dense id, and a name otherwise.
+// User is the user whom a finding concerns. In JSON, a User is a number for a dense id (32-bit number), and otherwise a
+// text.
 type User struct {
 	ID   capping.UserID
 	Name string // "": the id is dense
 }
 
-// String returns the dense id or the name.
+// String returns the dense id or the name of the user.
 func (u *User) String() string {
 	if u.Name == "" {
 		return strconv.FormatUint(uint64(u.ID), 10)
@@ -63,7 +64,7 @@ func (u *User) String() string {
 	return u.Name
 }
 
-// MarshalJSON writes the dense id or the name.
+// MarshalJSON encodes the user as a dense id or as a name.
 func (u *User) MarshalJSON() ([]byte, error) {
 	if u.Name == "" {
 		return json.Marshal(u.ID)
@@ -71,7 +72,7 @@ func (u *User) MarshalJSON() ([]byte, error) {
 	return json.Marshal(u.Name)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes a user that MarshalJSON encoded.
 func (u *User) UnmarshalJSON(raw []byte) error {
 	*u = User{}
 	if bytes.HasPrefix(raw, []byte{'"'}) {
@@ -80,7 +81,7 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// named returns a user of a finding, with a name if ids are not dense.
+// named returns the user of a finding, with a name if ids are not dense (not 32-bit numbers).
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {
@@ -136,7 +137,7 @@ func (r *Report) note(format string, args ...any) {
 	}
 }
 
-// missing adds a note that a generation cannot be read.
+// missing adds a note to the report that a segments generation cannot be read.
 func (r *Report) missing(generation string, err error) {
 	r.note("generation %s cannot be read, so sends that used its segments are not checked (use --generation to name "+
 		"another one for all): %v", generation, err)

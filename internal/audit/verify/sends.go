@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// never is later than every instant of a call, even of a future call.
+// never is an instant that is later than every possible call.
 const never = capping.Never + 1
 
-// call has the data of a record that verify needs to judge sends.
+// call has those data of an audit record that verify needs to check sends against limits.
 type call struct {
 	from, to capping.Instant // bounds of the timestamps that the call recorded
 	sequence uint64
@@ -25,7 +25,7 @@ type call struct {
 	slack    int32 // largest difference to other clocks, in milliseconds
 }
 
-// happening is the type of effect that a call has on the sends of a user.
+// happening says what a call did to a user's send of the message: recorded it, released it, or found it absent.
 type happening uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	absent                  // release requested, but the send was not in the log
 )
 
-// event is one effect of a call on the sends of one user.
+// event is the effect of one call on the sends of one user.
 type event struct {
 	call    uint32
 	low     uint16 // lower half of a dense id
@@ -43,8 +43,8 @@ type event struct {
 	what    happening
 }
 
-// happens returns the effect of a call on the sends of a group's users. ok is false if the call has no effect on these
-// sends.
+// happens returns the effect of a call on the sends of the users in a group of its record. ok is false if the call has
+// no effect on these sends.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -57,7 +57,7 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	return 0, false
 }
 
-// send is a recorded send of a user, with the data that verify needs to judge the send.
+// send is a recorded send of a user, with the data that verify needs to check the send against limits.
 type send struct {
 	*call
 	segment uint8
@@ -65,8 +65,8 @@ type send struct {
 	gone    capping.Instant // time from which the send may be missing from the log
 }
 
-// sendsOf returns the sends of a user, in the order of time. The events must be the events of the user, in the same
-// order.
+// sendsOf computes the sends of a user from the events, which must be all events of this user in the order of time. The
+// sends have the same order.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
@@ -82,7 +82,8 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway sets, for the sends that a release may have removed from the log, the earliest time of the removal.
+// takeAway notes, for each send that a release may have removed from the user's log, the earliest possible time of the
+// removal.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -109,7 +110,7 @@ func certainlyBefore(a, b *call) bool {
 	return a.to+slack < b.from
 }
 
-// table holds the calls of a pass, with the policies and segments that decided the calls.
+// table holds the recorded calls of a pass, with the policies and segments that decided the calls.
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
@@ -120,11 +121,11 @@ type table struct {
 	unsure    []span
 }
 
-// span is a time span in which records, including records of releases, may be missing.
+// span is a time span in which audit records, including records of releases, may be missing.
 type span struct{ from, to capping.Instant }
 
-// longestCall is the maximum time, in milliseconds, by which a missing call may have begun before the latest recorded
-// call.
+// longestCall is how many milliseconds before the latest recorded call a call with a missing record may have begun at
+// most.
 const longestCall = 5 * 60 * 1000
 
 // unsureSince reports whether the record of a release may be missing between a send and the instant until.
@@ -134,7 +135,7 @@ func (t *table) unsureSince(s *send, until capping.Instant) bool {
 
 type messageKey struct{ namespace, id string }
 
-// policy is the set of limits of one configuration version.
+// policy holds the limits of one configuration version, and the time in which they were in force.
 type policy struct {
 	version     string
 	policy      *capping.Policy // nil: unknown
@@ -142,7 +143,7 @@ type policy struct {
 	retention   capping.Instant
 }
 
-// world describes the memberships of users in one generation.
+// world says to which segments and time zones users belong in one segments generation.
 type world struct {
 	name  string
 	known bool
@@ -150,7 +151,7 @@ type world struct {
 	zones []*time.Location
 }
 
-// names assigns numbers to texts.
+// names assigns numbers to names, so that events can refer to them in few bytes.
 type names struct {
 	list  []string
 	known map[string]uint16
@@ -187,7 +188,7 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// location returns the user's time zone at the time of a send. ok is false if the zone is unknown.
+// location returns the user's time zone at the time of a send. ok is false if the time zone is unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {
@@ -199,7 +200,7 @@ func (t *table) location(s *send) (place *time.Location, ok bool) {
 	return w.zones[s.zone-1], true
 }
 
-// periods caches the calendar periods of limits, by quarters of an hour.
+// periods caches which calendar period of a limit contains an instant, for each quarter of an hour.
 type periods map[periodKey]capping.Rule
 
 type periodKey struct {
@@ -208,7 +209,7 @@ type periodKey struct {
 	quarter  int64
 }
 
-// rule returns the rule of a limit at an instant, in the user's time zone.
+// rule returns the rule that a limit imposes at an instant, with calendar periods in the user's time zone.
 func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
 	if l.Calendar == "" {
 		return l.RuleIn(at, 0, nil)

@@ -15,14 +15,14 @@ import (
 	"capper/internal/share"
 )
 
-// Store is the connection to the store for the comparison with the audit. Ask and Settle are required.
+// Store says how verify asks the store about sends, to compare the store with the audit. Ask and Settle are required.
 type Store struct {
-	// Ask returns which users have a recorded send. Several goroutines call it at the same time.
+	// Ask returns which users have a recorded send. Several goroutines call Ask at the same time.
 	Ask func(ctx context.Context, q *Question) (*Answer, error)
-	// Settle waits until the audit shows every release and erasure that ended before the call.
+	// Settle waits until the audit shows every release and erasure that ended before the call of Settle.
 	Settle func(ctx context.Context) error
-	// Released returns the store's count of a message's released sends, and the number of channels on which the
-	// message was sent. counted is false if the store has no count, and then channels is 0, or if the count is a
+	// Released returns how many sends of a message were released according to the store, and on how many channels the
+	// message was sent. counted is false if the store has no count, and then channels is 0, or if the count is only a
 	// lower bound. Released is nil if the store cannot count.
 	Released func(ctx context.Context, message capping.Message) (sends int64, channels int, counted bool, err error)
 	Sample   *share.Share    // share of the users; nil: all users
@@ -33,7 +33,7 @@ type Store struct {
 	Missing func(m *MissingSend) error
 }
 
-// Question asks the store which users have a send of a message on a channel.
+// Question asks the store which of some users have a send of a message on a channel.
 type Question struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
@@ -48,7 +48,7 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers is a set of users whose logs lie in the same place of the store and lack the send.
+// MissingUsers lists users whose logs lie in the same partition of the store and lack the send.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
@@ -68,7 +68,7 @@ type MissingSend struct {
 	asked capping.Instant
 }
 
-// StoreReport is the result of the comparison with the store. All of its numbers count sends.
+// StoreReport is the result of comparing the sends in the audit with the store. All of its numbers count sends.
 type StoreReport struct {
 	Since      time.Time `json:"since"` // beginning of the longest window, or the flag --since
 	Sample     float64   `json:"sample_percent"`
@@ -91,15 +91,15 @@ type Place struct {
 	Last    time.Time `json:"last"`
 }
 
-// These constants bound the comparison with the store.
+// These constants limit how verify asks the store, and which sends it asks for.
 const (
 	askedAtOnce  = 4       // questions in parallel
 	usersOfAsk   = 10_000  // most users in a question
 	mostMissing  = 1 << 20 // largest number of missing sends; then verify asks the store no further
 	lostReleases = 1000    // most unrecorded releases that one crash can explain
 
-	// ClockMargin is the time by which a send must be younger than the longest window. Older sends may have left the
-	// store.
+	// ClockMargin is how much younger than the longest window a send must be so that verify expects it in the store.
+	// Older sends may have left the store.
 	ClockMargin = time.Minute
 	// EraseMargin is the shortest time between a user's erasure and a later send that the store must hold.
 	EraseMargin = 10 * time.Second
@@ -108,8 +108,8 @@ const (
 	eraseMargin = capping.Instant(EraseMargin / time.Millisecond)
 )
 
-// ErrUnaskable reports that the service cannot answer a question, for example because its channel is no longer
-// configured.
+// ErrUnaskable reports that the service cannot answer a question about sends, for example because its channel is no
+// longer configured.
 var ErrUnaskable = errors.New("store cannot be queried")
 
 // comparison compares the sends in the audit with the sends in the store.
@@ -120,13 +120,13 @@ type comparison struct {
 	missing []MissingSend
 }
 
-// expectedSend is a send that the store must hold.
+// expectedSend is a send that, according to the audit, the store must hold.
 type expectedSend struct {
 	*call
 	user capping.UserID
 }
 
-// begin computes the earliest time of the sends to compare, from the longest window of all policies.
+// begin computes, from the longest window of all policies, from which time on verify compares sends with the store.
 func (c *comparison) begin(ctx context.Context, w *work) error {
 	if c.Now == 0 {
 		c.Now = capping.InstantOf(time.Now())
@@ -159,8 +159,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds the sends of a user that the store must hold to the expected sends. The argument sends must be in the order
-// of time.
+// owes adds to the expected sends those of a user's sends that the store must hold. The argument sends must be in the
+// order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -189,7 +189,7 @@ func displaced(sends []send, i int) bool {
 	return newer >= capping.LogBound
 }
 
-// ask asks the store for the sends that a pass has collected.
+// ask asks the store whether it holds the sends that a pass expects there.
 func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) error {
 	questions := p.questions(list)
 	unanswered, err := c.askAll(ctx, p, questions)
@@ -202,12 +202,13 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) erro
 	return err
 }
 
-// asking is a question to the store, with the sends that the question concerns.
+// asking is a question to the store, together with the expected sends that the question concerns.
 type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
-// questions groups sends by message and channel. A question contains at most usersOfAsk sends.
+// questions groups the expected sends by message and channel into questions to the store. A question contains at most
+// usersOfAsk sends.
 func (p *pass) questions(list []expectedSend) (questions []asking) {
 	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
 	slices.SortFunc(list, func(a, b expectedSend) int {
@@ -224,7 +225,8 @@ func (p *pass) questions(list []expectedSend) (questions []asking) {
 	return questions
 }
 
-// askAll asks the questions in parallel, and returns the sends that the store could not answer.
+// askAll asks the store the questions in parallel, and returns the questions, or parts of them, that the store could
+// not answer.
 func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -277,7 +279,8 @@ func (c *comparison) full() bool {
 	return len(c.missing) >= mostMissing
 }
 
-// take compares a response of the store with the sends, and returns the sends whose result is still unknown.
+// take compares a response of the store with the expected sends, and returns the sends for which the response gives no
+// result.
 func (c *comparison) take(p *pass, sends []expectedSend, a *Answer) (open []expectedSend) {
 	of := func(user capping.UserID) expectedSend {
 		i, _ := slices.BinarySearchFunc(sends, user, func(s expectedSend, user capping.UserID) int {
@@ -349,7 +352,7 @@ func (c *comparison) conclude(ctx context.Context, w *work) error {
 	return nil
 }
 
-// sendKey identifies a send.
+// sendKey identifies a send in the comparison of audit and store.
 type sendKey struct {
 	user    capping.UserID
 	message capping.Message
@@ -358,8 +361,8 @@ type sendKey struct {
 
 func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
 
-// confirm reads the audit again. A send remains missing only if the store must still hold the send after all later
-// releases and erasures.
+// confirm reads the audit again. A send stays in the list of missing sends only if the store must still hold the send
+// after all later releases and erasures.
 func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	erased, err := w.archive.Erased(ctx)
 	if err != nil {
@@ -399,7 +402,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	return again, nil
 }
 
-// record reports a missing send.
+// record reports a send that the store lacks.
 func (c *comparison) record(m *MissingSend, w *work) error {
 	c.report.Missing++
 	at := m.At.Time()

@@ -14,27 +14,29 @@ import (
 // Config says what verify checks at an audit location, and with what data. Segments is required.
 type Config struct {
 	Since, Until capping.Instant // records of calls; 0: open. Files without any are not read
-	// Segments reads a generation. If Segments returns an error, verify does not judge sends that need the generation.
+	// Segments reads a segments generation. If Segments returns an error, verify does not check sends that need this
+	// generation.
 	Segments   func(ctx context.Context, generation string) (capping.Segments, error)
 	Generation string // generation for all records; "": each record's own
 	Events     int    // largest number of events in memory at once; default DefaultEvents
 	OnlyFiles  bool   // sends are not judged
-	// Name returns the text for a user whose id is not dense. Default: archive.ImageName. Calls do not overlap.
+	// Name returns the text for a user whose id is not dense (not a 32-bit number). The default is archive.ImageName.
+	// Calls of Name do not overlap.
 	Name archive.Name
-	// AcceptedUntil is the end of the time in which over-sends are accepted. Verify counts over-sends until this time,
-	// but they are no findings. The zero value accepts none.
+	// AcceptedUntil is the end of the time in which operators accept sends beyond a limit. Verify counts such sends
+	// until this time, but they are no findings. With the zero value, every such send is a finding.
 	AcceptedUntil capping.Instant
 	Store         *Store // is compared with the audit; nil: it is not. It goes without Until
-	// Uploading is the time for which a new file may lack its index entry, because a service uploads the file before
-	// the entry. 0: a file without an entry is a finding at once.
+	// Uploading is how long a new audit file may lack its index entry, because a service uploads the file before the
+	// entry. With 0, a file without an entry is a finding at once.
 	Uploading time.Duration
 }
 
 // DefaultEvents is the default of Config.Events; so many events take 200 MB of memory, or 400 MB if ids are not dense.
 const DefaultEvents = 1 << 24
 
-// Check verifies an audit location. Check returns an error if the verification could not finish; the report then holds
-// the findings so far.
+// Check verifies the files of an audit location and the sends in its records. Check returns an error if the
+// verification could not finish; the report then holds the findings so far.
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)
 	if config.Name == nil {
@@ -64,7 +66,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	return w.report, nil
 }
 
-// all checks files and sends, and compares the sends with the store.
+// all checks the audit files and the recorded sends, and compares the sends with the store.
 func (s *work) all(ctx context.Context) error {
 	var store *comparison
 	if s.config.Store != nil {
