@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// call is the state of a record during its replay.
+// call is the state of a recorded call during its replay (the decision under the other policy).
 type call struct {
 	*engine
 	r       *audit.Record
@@ -17,14 +17,14 @@ type call struct {
 	token   capping.Token
 	counted bool
 	alike   *likeness
-	// whole is set if the recorded outcome holds for all users without diverging histories. Blocks without such users
-	// need no check of single users.
+	// whole is true if the recorded outcome remains valid for all users whose two histories are equal. A block of ids
+	// in which all histories are equal then needs no check of single users.
 	whole bool
-	// everybody is set if all users must be judged, even users whose outcome equals the recorded outcome. Only then are
-	// shadow limits counted correctly.
+	// everybody is true if the replay must judge all users again, even users whose recorded outcome remains valid. The
+	// counts of shadow limits (limits on trial) would be wrong otherwise.
 	everybody bool
-	// afresh is set if segments are counted user by user, by the generation that decides, for both policies. If afresh
-	// is not set, the replay uses the recorded segment counts.
+	// afresh is true if the replay counts users by segment itself, for both policies, by the segments generation that
+	// decides. If afresh is false, the replay uses the recorded counts by segment.
 	afresh   bool
 	segments capping.Segments // nil: not loaded yet
 	sets     recordedSets     // segments, with the suppressed sets that the record shows
@@ -50,7 +50,7 @@ type call struct {
 // atOnce is the number of users that the replay checks together. The data of so few users fits in the cache of a core.
 const atOnce = 1 << 12
 
-// begin prepares the call for the next record.
+// begin prepares c for the replay of the next record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	if len(r.Groups) >= 1<<16 {
 		return fmt.Errorf("audit record %d of instance %s has too many groups of users: %d",
@@ -84,7 +84,7 @@ func (c *call) filter() error {
 	return c.blocks(func(key int) error { return c.block(key) })
 }
 
-// lookUp loads the segments that decide the call.
+// lookUp loads the segments generation by which the replay decides the call.
 func (c *call) lookUp() (err error) {
 	if c.segments != nil {
 		return nil
@@ -102,11 +102,11 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// own reports whether the generation in the record decides the call.
+// own reports whether the replay decides the call by the segments generation that the record names.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
-// count adds the recorded numbers to the counts of both policies. For users who are judged again, the replay later
-// moves the count to the new outcome.
+// count adds the recorded numbers of users to the counts of both policies. For users whom the replay judges again, it
+// later corrects the counts of the other policy.
 func (c *call) count() {
 	users, requested := int64(0), int64(0)
 	for i := range c.r.Groups {
@@ -141,7 +141,8 @@ func (c *call) count() {
 	c.after.copy(&c.before)
 }
 
-// anyDiverged reports whether the call contains a user whose two histories differ.
+// anyDiverged reports whether the call contains a user whose two histories (recorded, and under the other policy)
+// differ.
 func (c *call) anyDiverged() (found bool) {
 	for i := range c.r.Groups {
 		users := c.r.Groups[i].Users
@@ -154,9 +155,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls the function each for the key of every block with users of the call, in ascending order. During a call
-// of each, c.cursors holds, for each group, the position of the block with the key of the call, or of the next block.
-// At the end, blocks flushes the users who need a check.
+// blocks calls the function each for the key of every block of 65,536 ids with users of the call, in ascending order.
+// During a call of each, c.cursors holds, for each group, the position of the block with this key, or of the next
+// block. At the end, blocks checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -180,13 +181,13 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// in reports whether the group has users in the current block, which has the given key.
+// in reports whether the group has users in the current block of ids, which has the given key.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key
 }
 
-// block replays the users of a filter call who are in one block.
+// block replays a filter call for its users in one block of 65,536 ids.
 func (c *call) block(key int) error {
 	p := c.histories.pages[key]
 	whole := c.whole && (p == nil || p.diverged == 0)
@@ -221,7 +222,7 @@ func (c *call) block(key int) error {
 	return nil
 }
 
-// number returns the number of the call in the histories.
+// number returns the number by which the histories of users refer to the call.
 func (c *call) number() uint32 {
 	if !c.numbered {
 		c.n = c.histories.call(capping.Entry{At: c.r.At, Channel: c.r.Channel, Token: c.token})
@@ -230,7 +231,7 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// take queues the users in one block of a group for a check.
+// take queues the users of a group in one block of ids, so that flush checks them one by one.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	c.ids = users.AppendAt(c.ids[:0], at)
 	c.users = capping.AppendUsers(c.users, c.ids)
@@ -243,7 +244,7 @@ func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	return c.flush()
 }
 
-// flush checks the queued users.
+// flush checks the queued users, and adds their outcomes to the histories and counts.
 func (c *call) flush() error {
 	users, groups := c.users, c.groups
 	c.users, c.groups = c.users[:0], c.groups[:0]
@@ -264,7 +265,8 @@ func (c *call) flush() error {
 	return nil
 }
 
-// look checks queued users. look judges a user again if the rules for the user or the user's two histories differ.
+// look finds out which of the queued users need a new decision. look judges a user again if the rules for the user, or
+// the user's two histories, differ.
 func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.codes, c.numbers = resized(c.codes, len(users)), resized(c.numbers, len(users))
 	c.segments.Numbers(c.byID(users), c.numbers)
@@ -292,13 +294,14 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// byID returns the ids of users whose numbers in the histories are given. The ids are valid until the next call.
+// byID converts users from their numbers in the histories to their ids. The returned slice is valid until the next call
+// of byID.
 func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// decide judges users with the code of the service (capping.Capper), as of the record's time and with the sets that the
-// record shows. The argument groups holds the group of each user.
+// decide decides users with the code of the service (capping.Capper), at the time of the recorded call and with the
+// sets that the record shows. The argument groups holds the group of each user.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Change is a change of one limit of a policy.
+// Change is a change of one limit of a policy, such as a new maximum.
 type Change struct {
 	// Segment is the segment whose limit changes. If it is empty, the limit changes for every segment that has it, and
 	// for users in no segment. Users in no segment have the segment "default".
@@ -18,7 +18,7 @@ type Change struct {
 	Remove  bool   // the limit does not apply
 }
 
-// ChangeError reports that a change does not fit the policy.
+// ChangeError reports that a change of a limit does not fit the policy, for example because the limit does not exist.
 type ChangeError struct {
 	Index   int    // the place of the change in its list
 	Field   string // segment, limit or max
@@ -29,9 +29,9 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
 }
 
-// Changed returns a copy of the policy with the changes, applied in their order. The policy p itself is unchanged. The
-// argument segments names the published segments. A segment without limits of its own has the default limits until a
-// change names the segment. The error is a *ChangeError.
+// Changed returns a copy of the policy p, to which it has applied the changes in their order. The policy p itself is
+// unchanged. The argument segments names the published segments. A segment without limits of its own has the default
+// limits until a change names the segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)
@@ -49,8 +49,8 @@ func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.P
 	return &changed, nil
 }
 
-// apply changes the policy. If the change does not fit, message is the reason, and field names the field of the change
-// at fault.
+// apply applies the change to the policy. If the change does not fit the policy, the result message is the reason, and
+// field is the faulty field of the change.
 func (c *Change) apply(p *capping.Policy, segments []string) (field, message string) {
 	if !c.Remove && (c.Max < 0 || c.Max > capping.LogBound) {
 		return "max", fmt.Sprintf("%d is not a number from 0 to %d", c.Max, capping.LogBound)

@@ -17,23 +17,24 @@ type Config struct {
 	// Policy is the alternative policy. If it is nil, the policy in force at each call applies.
 	Policy *capping.Policy
 	// Policies returns the policy of a configuration version; the replay calls it once for each version. Generations
-	// returns the segments of a generation. The replay keeps the few generations that were used last, and calls
-	// Generations again for others.
+	// returns the segments of a generation. The replay keeps the few segments generations that it used last in memory,
+	// and calls Generations again for others.
 	Policies    func(version string) (*capping.Policy, error)
 	Generations func(name string) (capping.Segments, error)
-	// Generation replaces the generations of all records. If it is empty, each record keeps its own generation.
+	// Generation is the name of a segments generation by which the replay decides all records. If Generation is empty,
+	// the replay decides each record by the generation that the record names.
 	Generation string
-	// Widen is the time by which rolling windows were longer than configured: twice the store's clock tolerance.
+	// Widen is how much longer than configured rolling windows were: twice the store's clock tolerance.
 	Widen time.Duration
-	// Since and Until bound the calls that are counted; 0 means no bound. Earlier records are replayed but not
-	// counted.
+	// Since and Until bound the calls that the result counts; 0 means no bound. The replay also replays earlier
+	// records, but does not count them.
 	Since, Until capping.Instant
 	// MaxDecisions and MaxBytes bound the work and the memory of a replay; 0 means no bound. A replay that exceeds a
 	// bound ends with a *BoundError. MaxBytes does not cover the segments.
 	MaxDecisions, MaxBytes int64
 }
 
-// BoundError reports that a replay exceeded one of its bounds.
+// BoundError reports that a replay was stopped because it exceeded its limit of decisions or memory.
 type BoundError struct {
 	Decisions, Bytes int64 // decisions and memory of the replay so far
 }
@@ -43,7 +44,7 @@ func (e *BoundError) Error() string {
 }
 
 // Run replays the records, which must be in the order of time, and returns the result under the other policy. Run works
-// in the caller's goroutine. Run keeps no records, but keeps some bitmaps of the records.
+// in the caller's goroutine. Run keeps no records in memory, but keeps some bitmaps of the records.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {
@@ -69,7 +70,7 @@ func cmpErr(errs ...error) error {
 	return nil
 }
 
-// engine is the state of a replay.
+// engine is the state of a replay of recorded calls.
 type engine struct {
 	cfg         Config
 	histories   *histories
@@ -85,11 +86,13 @@ type engine struct {
 	asked             *firstAsked
 	last              capping.Instant
 	c                 call // reused
-	// observe is a hook for tests. It receives the verdicts for users who are judged again or checked one by one.
+	// observe is a hook for tests. It receives the verdicts for users whom the replay judged again or checked one by
+	// one.
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
 }
 
-// inForce is a policy that was in force, with the capping.Capper that decides by the alternative policy.
+// inForce is a policy that was in force, together with the capping.Capper that decides the same calls by the
+// alternative policy.
 type inForce struct {
 	*capping.Policy
 	*judging
@@ -131,7 +134,7 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 	return j
 }
 
-// replay replays the next record.
+// replay decides the call of the next record again, under the alternative policy.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf("audit record %d of instance %s has the time %s, but an earlier record has the later time %s",
@@ -166,7 +169,7 @@ func (e *engine) replay(r *audit.Record) error {
 	return e.bounded()
 }
 
-// bounded returns an error if the replay has exceeded a bound.
+// bounded returns an error if the replay has exceeded its limit of decisions or memory.
 func (e *engine) bounded() error {
 	decisions, bytes := e.tallies.decided, e.histories.bytes+e.histories.numbers.Bytes()
 	if e.cfg.MaxDecisions > 0 && decisions > e.cfg.MaxDecisions || e.cfg.MaxBytes > 0 && bytes > e.cfg.MaxBytes {
@@ -202,7 +205,7 @@ func (e *engine) retain(policy *capping.Policy) {
 	}
 }
 
-// generation returns the segments by which the replay judges the users of a record.
+// generation returns the segments generation by which the replay judges the users of a record.
 func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
@@ -219,11 +222,11 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	return s, nil
 }
 
-// keptGenerations is the number of generations that a replay keeps in memory. Service instances use at most one or two
-// different generations at the same time.
+// keptGenerations is the number of segments generations that a replay keeps in memory. A few suffice, because the
+// instances of a service use at most one or two different generations at the same time.
 const keptGenerations = 4
 
-// use notes that a generation was used, and drops the generation whose last use is longest ago.
+// use notes that a segments generation was used, and removes from memory the generation whose last use is longest ago.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return
@@ -235,7 +238,7 @@ func (e *engine) use(name string) {
 	}
 }
 
-// likenessOf returns which users of the record have the same rules under both policies.
+// likenessOf returns for which users of the record the same rules hold under both policies.
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
 	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) &&
 		e.shortest < e.longest
@@ -244,8 +247,8 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 		return &likeness{}
 	case e.cfg.Policy == nil:
 		return &likeness{all: true, rest: true}
-	// One policy may still remember the message and the other may not, so the send is a replay whatever the limits
-	// say.
+	// If only one policy still keeps the earlier send of the message, the send is a repetition under this policy alone,
+	// whatever the limits say.
 	case forgets:
 		return &likeness{}
 	}
@@ -256,7 +259,8 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 	return e.alike[key]
 }
 
-// firstAsked holds the time of the first call for each message, for as long as a log may hold the message.
+// firstAsked holds the time of the first call for each message, for as long as users' logs may hold a send of the
+// message.
 type firstAsked struct {
 	young, old map[messageKey]capping.Instant
 	began      capping.Instant // start of young
@@ -271,8 +275,8 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since returns the time of the first call for a message, which may be the current call. After a pause that is longer
-// than longest, since starts again.
+// since returns the time of the first call for a message, which may be the current call. If no call for the message
+// came for longer than longest, the current call counts as the first.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {
@@ -289,7 +293,7 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 	return first
 }
 
-// withholdsBySets reports whether any of the deciding policies withholds sends from the members of sets.
+// withholdsBySets reports whether any policy by which the replay decides withholds sends from the members of sets.
 func (e *engine) withholdsBySets() bool {
 	for _, p := range e.policies {
 		if len(p.judging.capper.Policy().Sets()) > 0 {
@@ -299,7 +303,7 @@ func (e *engine) withholdsBySets() bool {
 	return false
 }
 
-// result returns the counts of the replay, with notes.
+// result returns the counts of the replay, with notes about what they do not cover.
 func (e *engine) result() *Result {
 	r := e.tallies.result(e)
 	if r.Generation = e.cfg.Generation; r.Generation != "" && e.withholdsBySets() {

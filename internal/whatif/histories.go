@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// histories holds the sends to every user: the recorded sends, and the sends under the other policy.
+// histories holds two histories of every user: the recorded sends, and the sends that the other policy would have
+// allowed.
 type histories struct {
 	pages []*page     // by the upper half of the ids; nil: no user of the page got a send
 	calls capping.Log // calls that sent something, by number: time, channel, message
@@ -28,7 +29,8 @@ func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
 }
 
-// numbered returns the record with dense ids, or with numbers that replace images.
+// numbered returns the record with users as small numbers: the dense ids themselves, or numbers that replace id images
+// (64-bit hashes).
 func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	if !slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Images != nil }) {
 		return r, nil
@@ -39,7 +41,8 @@ func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	return h.numbers.Record(r)
 }
 
-// call stores a call that sends a message and returns the number of the call.
+// call stores time, channel and message of a call that sent a message, and returns the number by which histories refer
+// to the call.
 func (h *histories) call(e capping.Entry) uint32 {
 	before := cap(h.calls)
 	h.calls = capping.Log(nil).Record(h.calls, e, -1)
@@ -47,12 +50,12 @@ func (h *histories) call(e capping.Entry) uint32 {
 	return uint32(h.calls.Len() - 1)
 }
 
-// entry returns the log entry of the call with the given number.
+// entry returns time, channel and message of the call with the given number, as a log entry.
 func (h *histories) entry(call uint32) []byte {
 	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
 }
 
-// page returns the page with the given key, and creates the page if necessary.
+// page returns the page for the block of 65,536 users with the given key, and creates the page if necessary.
 func (h *histories) page(key int) *page {
 	if h.pages[key] == nil {
 		h.pages[key] = &page{bytes: func(n int) { h.bytes += int64(n) }}
@@ -62,7 +65,7 @@ func (h *histories) page(key int) *page {
 }
 
 // later notes that a call sent a message, under both policies, to the users in the block with the index i of a bitmap.
-// The page keeps the block as a whole until a replay needs the histories of its users.
+// The page keeps this block of users as a whole until the replay needs the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -70,7 +73,8 @@ func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	p.pending = append(p.pending, sent{users, i, call})
 }
 
-// pendingBytes returns the memory of the bitmaps that pages keep, in bytes.
+// pendingBytes returns how many bytes of memory the bitmaps take whose sends are not yet in the histories of single
+// users.
 func (h *histories) pendingBytes() (bytes int64) {
 	counted := map[*bitmap.Bitmap]bool{}
 	for _, p := range h.pages {
@@ -88,7 +92,7 @@ func (h *histories) pendingBytes() (bytes int64) {
 	return bytes
 }
 
-// settle adds the pending sends of a page to the histories of its users.
+// settle adds to the histories of a page's users the sends that the page has kept as whole bitmaps.
 func (h *histories) settle(key int) {
 	p := h.pages[key]
 	if p == nil || len(p.pending) == 0 {
@@ -121,7 +125,7 @@ func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) 
 	p.set(low, h.first, h.second)
 }
 
-// read reads the histories of a user from the page, without sends that no policy counts any more.
+// read reads the two histories of a user from the page, without sends that no policy counts any more.
 func (h *histories) read(p *page, low uint16) {
 	recorded, other := p.histories(p.place(low))
 	h.first = append(h.first[:0], h.live(recorded)...)
@@ -135,8 +139,9 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded returns the calls that a bounded log would keep. If the channel of the newest call has more than
-// capping.LogBound calls, bounded drops its oldest call. bounded keeps at most longest calls in all.
+// bounded returns those calls of a history that a store with its bounded logs would keep. If the channel of the newest
+// call has more than capping.LogBound calls, bounded removes the oldest call of this channel. bounded keeps at most
+// longest calls in total.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -157,9 +162,9 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 }
 
 // release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
-// result recorded has the channels of the sends that release removed from the recorded history. The result other has
-// the channels of the sends that release removed from the other history and that are later than the given instant. Both
-// slices are valid until the next call of release.
+// result recorded lists the channels of the sends that release removed from the recorded history. The result other
+// lists the channels of the sends that release removed from the history under the other policy and that are later than
+// the given instant. Both slices are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -179,7 +184,7 @@ func (h *histories) release(p *page, low uint16, channel capping.Channel, token 
 	return h.released.before, h.released.after
 }
 
-// channelsOf returns the channels of the calls that the function meant selects, each once.
+// channelsOf returns the distinct channels of the calls that the function meant selects.
 func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
 	for _, call := range calls {
 		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {
@@ -201,7 +206,7 @@ func (h *histories) sent(p *page, low uint16, channel capping.Channel, token cap
 	return false
 }
 
-// divergedAt reports whether the two histories of a user differ.
+// divergedAt reports whether the two histories of a user (recorded, and under the other policy) differ.
 func (p *page) divergedAt(low uint16) bool {
 	if p == nil || p.diverged == 0 {
 		return false

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// logs is a store that lets a capping.Capper read the histories. logs only judges; the replay adds sends to the
-// histories when the replay settles the call.
+// logs is a read-only store, through which a capping.Capper reads the histories of users as their logs. logs records no
+// sends; the replay itself adds them to the histories when it has decided a call.
 type logs struct {
 	*histories
 	widen time.Duration
@@ -17,7 +17,8 @@ type logs struct {
 	mu     sync.Mutex       // guards the fields below, because batches of a call with many rules run in parallel
 	users  []capping.UserID // by the numbers of the histories, where ids are not dense
 	places []uint32
-	// headers is the sum of the prefetched headers. Nothing reads it; it keeps the compiler from removing the reads.
+	// headers is the sum of the prefetched headers. No code reads headers; it keeps the compiler from removing the
+	// prefetching reads.
 	headers uint32
 	log     []byte
 	bare    []capping.Verdict // by group, of users without a history
@@ -26,7 +27,7 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter judges every user of the batch with capping.Judge. Filter iterates over the users three times, so that the
+// Filter decides every user of the batch with capping.Judge. Filter iterates over the users three times, so that the
 // processor loads the memory of many users at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
@@ -58,7 +59,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// of returns the log of a user; place is the location of the user's block in the page.
+// of returns the log of a user. The argument place is the location of the user's memory block in the page.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]
@@ -81,7 +82,7 @@ func resized[T any](s []T, n int) []T {
 // ClockTolerance returns the clock tolerance of the store that made the recorded decisions.
 func (l *logs) ClockTolerance() time.Duration { return l.widen / 2 }
 
-// Release returns errNotAsked, because a replay settles releases as they were recorded.
+// Release returns errNotAsked, because a replay applies releases to the histories itself, as they were recorded.
 func (l *logs) Release(context.Context, capping.Token, capping.Channel, []capping.UserID, []capping.Released) error {
 	return errNotAsked
 }
@@ -97,7 +98,7 @@ func (l *logs) Messages(context.Context, []capping.Token) (map[capping.Token]cap
 	return nil, errNotAsked
 }
 
-// Health reports that the store is healthy.
+// Health reports that logs is healthy, because reading memory cannot fail.
 func (l *logs) Health(context.Context) capping.Health {
 	return capping.Health{Kind: "what-if", State: "ok"}
 }

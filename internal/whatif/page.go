@@ -9,14 +9,15 @@ import (
 	"capper/internal/capping"
 )
 
-// page holds the sends to the users of one block of ids, and how these sends change under the other policy.
+// page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the other
+// policy.
 //
-// Each user with a history has a block of words. A block has a header and then the numbers of the recorded calls that
-// sent a message to the user, oldest first. The history under the other policy follows only if the two histories differ
-// (diverged). Blocks have 4, 8, 16 … words. A slot holds the location and the length of the block of a user.
+// Each user with a history has a memory block of 4, 8, 16 … words. The memory block has a header and then the numbers
+// of the recorded calls that sent a message to the user, oldest first. The history under the other policy follows only
+// if the two histories differ (diverged). A slot holds the location and the length of the memory block of a user.
 type page struct {
-	// A slot is the place of a user's block × 32 plus the binary logarithm of its words; 0 means no history. A page
-	// with few users has its slots in groups, a page with many users in flat.
+	// The value of a slot is the location of a user's memory block × 32 plus the binary logarithm of its words; 0 means
+	// no history. A page with few users has its slots in groups. A page with many users has them in flat.
 	groups   *[pageIDs / slotIDs]*[slotIDs]uint32
 	flat     []uint32
 	filled   int                  // number of groups that exist
@@ -31,7 +32,7 @@ type page struct {
 	bytes   func(int)             // notes memory that is taken
 }
 
-// sent is a call that sent to users of the page.
+// sent is a call that sent a message to users of the page.
 type sent struct {
 	users *bitmap.Bitmap
 	at    int // index of the page's block in users
@@ -48,8 +49,8 @@ const (
 	partWords = 1 << maxClass
 )
 
-// The header of a block holds the number of recorded calls (16 bits) and the number of calls under the other policy (15
-// bits). The last bit says whether the two histories differ.
+// The header of a user's memory block holds the number of recorded calls (16 bits) and the number of calls under the
+// other policy (15 bits). The last bit of the header says whether the two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -62,7 +63,7 @@ func otherIn(header uint32) int { return int(header &^ divergedBit >> countBits)
 
 func differ(header uint32) bool { return header&divergedBit != 0 }
 
-// slot returns the slot of a user, and creates the slot if necessary.
+// slot returns the slot with the location of a user's memory block, and creates the slot if necessary.
 func (p *page) slot(low uint16) *uint32 {
 	if p.flat != nil {
 		return &p.flat[low]
@@ -82,7 +83,7 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten replaces the groups of slots by one array with the slots of all ids of the page.
+// flatten replaces the groups of slots by one slice with the slots of all ids of the page, which is faster to read.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -107,13 +108,13 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at returns the block at a location in the page.
+// at returns the memory block at a location in the page.
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
 }
 
-// header returns the header of the block at a location in the page.
+// header returns the header of the memory block at a location in the page.
 func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
@@ -133,7 +134,7 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// append adds a call to both histories of a user. ok is false if the block has no space left.
+// append adds a call to both histories of a user. ok is false if the user's memory block has no space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
@@ -150,7 +151,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	return true
 }
 
-// set replaces the histories of a user. The slices must not share the memory of the page.
+// set replaces both histories of a user. The slices recorded and other must not share memory with the page.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
 	if *slot != 0 && differ(*p.header(*slot)) {
@@ -175,7 +176,8 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 	}
 }
 
-// resize gives a slot an empty block for the given number of words. If words is 1, the slot gets no block.
+// resize replaces the memory block of a slot by an empty one with space for the given number of words. If words is 1,
+// the slot gets no memory block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -194,7 +196,7 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc returns the location of a block of 1<<class words, whose content is undefined.
+// alloc returns the location of a memory block of 1<<class words, whose content is undefined.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)
@@ -217,7 +219,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that a counted call contained the users in one block of a bitmap.
+// ask notes which users of the page were in a call that the result counts: the users in the block with the given key of
+// a bitmap.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)
@@ -226,7 +229,8 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes a different decision for a user, and adds more to the difference in the user's counted sends.
+// change notes that the other policy decided differently about a user, and adds more to the difference in the user's
+// number of sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {
 		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)

@@ -11,7 +11,7 @@ import (
 
 var errNotAsked = errors.New("a replay supports only decisions of recorded calls")
 
-// likeness says which users of a call have the same rules under both policies.
+// likeness says for which users of a call the same rules hold under both policies.
 type likeness struct {
 	all  bool            // all users have the same rules
 	of   map[string]bool // by segment that a policy names: same rules; unused if all is true
@@ -25,8 +25,8 @@ func (l *likeness) has(segment string) bool {
 	return l.rest
 }
 
-// compare returns which users have the same rules on a channel under both policies. exempt is true if the sends ignore
-// limits.
+// compare returns for which users the same rules hold on a channel under both policies. The argument exempt is true if
+// the sends ignore limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
 		return &likeness{}
@@ -54,7 +54,8 @@ func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) b
 		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
 }
 
-// suppressed returns the sets from whose members the policy withholds sends on the channel, in the order of the policy.
+// suppressed returns the sets of users who must not receive sends on the channel under the policy, in the order of the
+// policy.
 func suppressed(p *capping.Policy, channel capping.Channel, exempt bool) (sets []string) {
 	for i := range p.Suppress {
 		if s := &p.Suppress[i]; s.Channels.Has(channel) && (!exempt || s.EvenExempt) {
@@ -114,7 +115,7 @@ func limitsOn(p *capping.Policy, segment string, channel capping.Channel) (limit
 	return limits
 }
 
-// shadows reports whether the policy has a shadow limit on the channel.
+// shadows reports whether the policy has a shadow limit (a limit on trial, which denies nobody) on the channel.
 func shadows(p *capping.Policy, channel capping.Channel) bool {
 	shadow := func(limits []capping.Limit) bool {
 		return slices.ContainsFunc(limits, func(l capping.Limit) bool { return l.Shadow && l.AppliesTo(channel) })

@@ -13,10 +13,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Replay replays the records of an archive and returns the result under the other policy. Replay begins before
-// cfg.Since, by the longest time that any limit looks back. If cfg.Policies is nil, Replay uses the policies of the
-// archive. Replay skips unreadable files; the result faults holds the errors of unreadable files, and the notes of the
-// result name these files.
+// Replay decides the calls in the records of an audit archive again, and returns how the decisions change under the
+// other policy. Replay begins so long before cfg.Since that every limit finds all sends that it counts. If cfg.Policies
+// is nil, Replay uses the policies of the archive. Replay skips unreadable audit files; faults holds their errors, and
+// the notes of the result name them.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {
 	if cfg.Policies == nil {
 		cfg.Policies = func(version string) (*capping.Policy, error) { return from.Policy(ctx, version) }
@@ -61,7 +61,7 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
 }
 
-// replay reads an archive, and keeps the errors of unreadable files in faults.
+// replay reads an audit archive, and keeps the errors of unreadable audit files in faults.
 type replay struct {
 	*archive.Archive
 	faults []error
@@ -79,7 +79,7 @@ func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, e
 	return first, err
 }
 
-// longest returns the longest time that any limit looks back, among the alternative limits and all limits in the audit.
+// longest returns how far back limits look at most, among the alternative limits and all limits in the audit.
 func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration, err error) {
 	if cfg.Policy != nil {
 		longest = cfg.Policy.Retention(cfg.Widen)
@@ -90,7 +90,7 @@ func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration
 		if !ok {
 			continue
 		}
-		// An unreadable policy causes an error later, when a record names it.
+		// An unreadable policy causes an error later, when a record names the version of this policy.
 		if policy, err := r.Policy(ctx, version); err == nil {
 			longest = max(longest, policy.Retention(cfg.Widen))
 		}
@@ -98,7 +98,7 @@ func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration
 	return longest, err
 }
 
-// records yields the readable records, and an error when the context ends.
+// records yields the readable records of the archive, and an error when the context ends.
 func (r *replay) records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		for record, err := range r.Records(ctx, q) {

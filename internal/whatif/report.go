@@ -21,21 +21,21 @@ type picture struct {
 	Dark  template.Srcset
 }
 
-// part is a table with its picture, if it has one.
+// part is a table of the HTML page, with its picture if the table has one.
 type part struct {
 	Table
 	Picture *picture
 }
 
-// pageView is the data that the HTML page shows.
+// pageView is the data of a replay's result that the HTML page shows.
 type pageView struct {
 	Title     string
 	Sentences []string
 	Parts     []part
 }
 
-// Page writes the result as one HTML page. The argument what is the title of the page, such as the name of the file
-// with the limits.
+// Page writes the result of a replay as one HTML page. The argument what is the title of the page, such as the name of
+// the file with the limits.
 func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
@@ -52,10 +52,10 @@ func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	return t.Execute(to, p)
 }
 
-// mostBars is the maximum number of bars in a picture. The table beside the picture has all rows.
+// mostBars is the maximum number of bars in a picture of a table. The table beside the picture shows all rows.
 const mostBars = 20
 
-// drawTable draws the picture of a table. drawTable returns nil if a picture would show nothing.
+// drawTable draws a bar chart of a table. If a chart would show nothing, drawTable returns nil.
 func drawTable(t *Table, r *Result) (*picture, error) {
 	var labels []string
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under these limits"}
@@ -120,7 +120,7 @@ func both(alt string, labels []string, unit string, draw func(chart.Picture) ([]
 	return &picture{Alt: alt, Light: template.URL(inline(light)), Dark: template.Srcset(inline(dark))}, nil
 }
 
-// inline returns a picture as a data URL.
+// inline returns an SVG picture as a data URL.
 func inline(svg []byte) string {
 	return "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)
 }

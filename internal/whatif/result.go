@@ -8,17 +8,19 @@ import (
 
 // Result is the result of a replay. The names of its JSON fields are stable.
 type Result struct {
-	// Since and Until bound the calls that are counted. Begins is the time of the first record that was read; records
-	// before Since are replayed but not counted. Warm is the time from which the history before the counted calls was
-	// requested.
+	// Since and Until bound the calls that the counts contain. Begins is the time of the first record that the replay
+	// read; it replays records before Since, but does not count them. Warm is the time from which on the replay asked
+	// for records.
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 	Begins time.Time `json:"audit_begins,omitzero"`
 	Warm   time.Time `json:"replayed_from,omitzero"`
-	// Policy is the version of the alternative limits. Configs lists the versions that were in force.
+	// Policy is the configuration version of the alternative limits. Configs lists the configuration versions that were
+	// in force.
 	Policy  string   `json:"limits_version"`
 	Configs []string `json:"config_versions"`
-	// Generation is the generation that replaced all others. If it is empty, each record kept its own.
+	// Generation is the segments generation by which the replay decided all records. If Generation is empty, the replay
+	// decided each record by the generation that the record names.
 	Generation string   `json:"generation,omitempty"`
 	Notes      []string `json:"notes"` // remarks for readers
 
@@ -26,8 +28,8 @@ type Result struct {
 	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
 	Judged  int64 `json:"judged"`  // users whom the replay judged again; all others have the recorded outcome
 	Decided int64 `json:"decided"` // decisions that were replayed, including those before Since
-	// These fields count results that cannot be judged: unavailable users (their retry counts instead), decisions about
-	// users who were erased, and gaps where records were lost.
+	// These fields count what the replay cannot judge: unavailable users (their retry counts instead), decisions about
+	// erased users, and gaps with lost records.
 	Unavailable int64 `json:"unavailable"`
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
@@ -45,16 +47,16 @@ type Result struct {
 	Memory memory          `json:"memory"`
 }
 
-// newRow returns a row of the result with a name and its counts.
+// newRow returns a row of the result with a name and the counts before and after the change of limits.
 func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 	return api.WhatIfRow{Name: name, Before: of.before.answer(), After: of.after.answer(), Gained: of.after.gained,
 		Lost: of.after.lost}
 }
 
-// Counts counts decisions; see api.WhatIfCounts.
+// Counts counts the decisions of calls under one policy, by their outcome; see api.WhatIfCounts.
 type Counts struct {
 	Sends, Replayed, Denied, Unjudged, Released int64
-	// gained counts sends that only the other limits allow; lost counts recorded sends that the other limits deny.
+	// gained counts sends that only the other limits allow. lost counts recorded sends that the other limits deny.
 	gained, lost int64
 }
 
@@ -73,7 +75,7 @@ func (c *Counts) add(o Counts) {
 	c.lost += o.lost
 }
 
-// memory is the memory that a replay uses at its end.
+// memory says how much memory a replay uses at its end.
 type memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or in a counted call

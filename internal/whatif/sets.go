@@ -8,14 +8,14 @@ import (
 	"capper/internal/capping"
 )
 
-// recordedSets is the generation of a call, but its suppressed sets have the members that the record shows. The record
-// reflects the changes of sets by API calls, and the generation does not.
+// recordedSets is the segments generation of a call, in which suppressed sets have the members that the record of the
+// call shows. The record reflects changes of sets by API calls, and the generation does not.
 //
-// A user whom the service denied because of a suppressed set was in this set, and in no set that the policy names
-// before this set. A user with another outcome was in none of the sets that the policy suppressed for the send. The
-// generation decides about all other users and sets. If another generation replaces the generation of the call,
-// recordedSets uses the sets of the replacing generation unchanged. In this case, the record shows only the members of
-// sets that the replacing generation lacks.
+// If the service denied a user because of a suppressed set, the user was in this set, and in no set that the policy
+// names before it. A user with another outcome was in none of the sets that the policy suppressed for the send. In all
+// other cases, the generation says which users a set contains. If another generation replaces the generation of the
+// call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then takes from the record only
+// the members of sets that the replacing generation lacks.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged
@@ -24,7 +24,7 @@ type recordedSets struct {
 	groups []uint16       // for each user of the next decision, an index into the record's groups
 }
 
-// membership says whether the users of a group were in a set, according to the record.
+// membership says whether the users of a group in an audit record were in a set, according to the record.
 type membership uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	stranger                   // the users were not in the set
 )
 
-// take reads the groups of a record whose users were decided under the policy.
+// take reads from the groups of a record which users were in the suppressed sets of the policy that decided the call.
 func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from capping.Segments, own bool) {
 	s.Segments, s.own, s.names, s.shown = from, own, suppressed(policy, r.Channel, r.Exempt), nil
 	for k, name := range s.names {
@@ -45,7 +45,8 @@ func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from cappin
 	}
 }
 
-// shows returns the membership of a group in the set with the given name, which is names[k].
+// shows returns whether the record shows that the users of a group were in the set with the given name, which is
+// names[k].
 func shows(g *audit.Group, names []string, k int, name string) membership {
 	switch {
 	case g.Outcome != audit.Allowed && g.Outcome != audit.Replayed && g.Outcome != audit.Denied:
@@ -74,8 +75,8 @@ func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	return &recordedSet{published, s.shown[k], s.groups}, true
 }
 
-// AsOf returns the as_of of a set in the generation. A set that the generation lacks exists only because of API calls,
-// and is never too old.
+// AsOf returns the time up to which the set in the generation includes all changes. A set that the generation lacks
+// exists only because of API calls, and is never too old.
 func (s *recordedSets) AsOf(set string) time.Time {
 	dated, ok := s.Segments.(capping.Dated)
 	if _, published := s.Segments.Set(set); !ok || !published {
@@ -84,14 +85,15 @@ func (s *recordedSets) AsOf(set string) time.Time {
 	return dated.AsOf(set)
 }
 
-// recordedSet is a set with the members that a record shows.
+// recordedSet is a set of users with the members that an audit record shows.
 type recordedSet struct {
 	published capping.Set  // nil: the generation lacks the set
 	shown     []membership // by group
 	groups    []uint16     // by user
 }
 
-// Mark marks the users who are in the set. The users must be the users of the whole decision, in their order.
+// Mark marks those of the given users who are in the set. The argument users must hold all users of the decision, in
+// their order.
 func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	in := make([]uint8, len(users))
 	if s.published != nil && slices.Contains(s.shown, unknown) {

@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// settleRecorded adds the sends to users whose outcome equals the recorded outcome to the histories and counts.
+// settleRecorded updates the histories and counts for users whose recorded outcome remains valid.
 func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	for i, user := range users {
 		outcome := c.r.Groups[groups[i]].Outcome
@@ -31,15 +31,16 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// sends reports whether the call sent the message to the user according to the record. A recorded replay of an unknown
-// send counts as a send. An unknown send is older than the audit, or belongs to a call without a response.
+// sends reports whether the call sent the message to the user according to the record. If the record calls the send a
+// repetition, but no record has the first send, the repetition counts as the send. Such a first send is older than the
+// audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
-// countSegment counts the outcome of a user by segment. If the replay uses the recorded segment counts, countSegment
-// only corrects these counts, because they do not distinguish replays from sends.
+// countSegment counts the outcome of a user by segment. If the replay uses the recorded counts by segment, countSegment
+// only corrects them, because they do not distinguish repeated sends from first sends.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
 	replay := outcome == audit.Replayed && !sent
@@ -60,7 +61,7 @@ func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent boo
 	}
 }
 
-// settleJudged adds the outcomes of users who were judged again to the histories and counts.
+// settleJudged updates the histories and counts for users whom the replay has judged again.
 func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.Decisions) {
 	if c.observe != nil {
 		c.observe(c.r, c.byID(users), d.Verdicts)
@@ -96,8 +97,8 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack subtracts the recorded outcome of a user from the counts of the other policy. The argument sent is true if
-// the outcome is a send, even if the record calls the send a replay.
+// takeBack subtracts the recorded outcome of a user from the counts of the other policy, because the replay has judged
+// the user again. The argument sent is true if the outcome is a send, even if the record calls the send a repetition.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {
@@ -139,7 +140,7 @@ func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 	c.after.byCode[code].add(counts)
 }
 
-// countShadow counts the users whom shadow limits would have denied.
+// countShadow counts the users whom shadow limits (limits on trial) would have denied.
 func (c *call) countShadow(d *capping.Decisions) {
 	for i := range d.Verdicts {
 		bits := d.Verdicts[i].Shadow
@@ -154,7 +155,7 @@ func (c *call) countShadow(d *capping.Decisions) {
 	}
 }
 
-// release replays the record of a release.
+// release replays the record of a release (removal of recorded sends).
 func (c *call) release() {
 	for i := range c.r.Groups {
 		n := int64(c.r.Groups[i].Users.Cardinality())
@@ -182,8 +183,8 @@ func (c *call) release() {
 	})
 }
 
-// settleReleases removes the released sends of users from their histories. Users with equal histories are already
-// counted. A released send that is not in the recorded history counts under both policies.
+// settleReleases removes the released sends of users from both histories. Users whose histories are equal are already
+// counted. A released send that is not in the recorded history counts as released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {

@@ -16,7 +16,7 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Sentences returns sentences that summarise a result.
+// Sentences returns sentences that summarise the result of a replay.
 func Sentences(r *Result) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if r.Calls == 0 {
@@ -36,7 +36,8 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged returns sentences about decisions that the counts do not contain.
+// unjudged returns sentences about recorded decisions that the counts do not contain, because the replay could not
+// judge them.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
 		if n > 0 {
@@ -50,7 +51,7 @@ func unjudged(r *Result) (lines []string) {
 	return append(lines, r.Notes...)
 }
 
-// Tables returns the counts of a result as tables. campaigns is the maximum number of campaigns to list.
+// Tables returns the counts of a replay as tables. The argument campaigns is the maximum number of campaigns to list.
 func Tables(r *Result, campaigns int) []Table {
 	tables := []Table{
 		rows("Sends a day", "All times are in UTC. Denials are counted per call: a user in three calls can be "+

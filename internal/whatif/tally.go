@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// sum holds the counts of one call under one policy.
+// sum holds how many users one call allowed and denied under one policy, by segment and limit.
 type sum struct {
 	Counts
 	unavailable, erased, judged int64
@@ -49,16 +49,16 @@ func (s *sum) copy(from *sum) {
 	maps.Copy(s.shadow, from.shadow)
 }
 
-// resent counts a recorded replay as a send.
+// resent moves one user from the repeated sends to the first sends in the counts.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// segment adds a segment and returns its counts.
+// segment appends a segment with the given name to the sum, and returns its counts, which are 0.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})
 	return &s.segments[len(s.segments)-1].Counts
 }
 
-// denied adds denials by a limit. A call has few limits, so a linear search is cheaper than a map.
+// denied adds n denials by a limit to the counts. A call has few limits, so a linear search is cheaper than a map.
 func (s *sum) denied(limit string, n int64) {
 	for i := range s.limits {
 		if s.limits[i].name == limit {
@@ -77,7 +77,7 @@ type campaignKey struct {
 // pair is a value before and after the change of limits.
 type pair[T any] struct{ before, after T }
 
-// tallies holds the counts of all calls.
+// tallies holds the counts over all replayed calls.
 type tallies struct {
 	first, last    capping.Instant // records
 	any            bool
@@ -119,11 +119,11 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns that are counted separately. The limit bounds the memory if callers
-// use a separate message id for each user.
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without maxCampaigns, a
+// caller who uses a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
-// others is the name of the row for all campaigns beyond maxCampaigns.
+// others is the name of the row with the sum of all campaigns beyond maxCampaigns.
 const others = "(others)"
 
 func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {
@@ -140,7 +140,7 @@ func addTo(to *pair[Counts], before, after *Counts) {
 	to.after.add(*after)
 }
 
-// end adds the counts of a call.
+// end adds the counts of a replayed call to the tallies.
 func (t *tallies) end(c *call) {
 	before, after := &c.before, &c.after
 	t.decided += before.Sends + before.Replayed + before.Denied
@@ -163,7 +163,8 @@ func (t *tallies) end(c *call) {
 	t.endNamed(c)
 }
 
-// endOn adds the counts of a call on one channel. For a release on all channels, endOn is called once for each channel.
+// endOn adds the counts of a replayed call on one channel to the tallies. For a release on all channels, the caller
+// calls endOn once for each channel.
 func (t *tallies) endOn(c *call, channel capping.Channel, before, after *Counts) {
 	addTo(at(t.channels, channel), before, after)
 	key := campaignKey{c.r.Message, channel}
@@ -248,7 +249,7 @@ func (t *tallies) result(e *engine) *Result {
 // defaultName is the name for users in no segment.
 const defaultName = "default"
 
-// byChange sorts campaigns by their change and then by their number of sends.
+// byChange orders campaigns by how many sends change, and then by their number of sends.
 func byChange(a, b api.WhatIfRow) int {
 	change := func(r *api.WhatIfRow) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
@@ -290,7 +291,7 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// users counts users by the change in their number of sends.
+// users counts users by how many more or fewer sends they get under the other policy.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
 	known := int64(0)
@@ -334,7 +335,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// known returns the number of users of the page who have a history or were in a counted call.
+// known returns how many users of the page have a history or were in a counted call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())
