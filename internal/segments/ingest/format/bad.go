@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bad describes a bad row: a row without a valid user id, or a row that the parser cannot read.
+// Bad describes a bad row of an input file: a row without a valid user id, or a row that the parser cannot read.
 type Bad struct {
 	File string `json:"file"`
 	// Row counts from 1: the line of a text, CSV, TSV or NDJSON file, or the row of a Parquet file.
@@ -28,10 +28,10 @@ func (b Bad) String() string {
 	return fmt.Sprintf("%s:%d: %q%s: %s", b.File, b.Row, value, more, b.Reason)
 }
 
-// Short returns the beginning of the bad value, for display.
+// Short returns the beginning of the bad row's value, for display.
 func (b Bad) Short() string { return Clip([]byte(b.Value)) }
 
-// These constants are reasons of bad rows that several file formats share.
+// These constants are reasons why a row is bad, in several file formats.
 const (
 	reasonEmpty     = "no user id"
 	reasonNoSegment = "no segment"
@@ -39,8 +39,8 @@ const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 )
 
-// maxValue and maxShown limit bad values, in bytes: a block keeps maxValue bytes of a value, and reports display
-// maxShown bytes.
+// maxValue and maxShown limit the value of a bad row, in bytes: a block keeps maxValue bytes of the value, and reports
+// display maxShown bytes.
 const (
 	maxValue = 1024
 	maxShown = 64

@@ -6,27 +6,27 @@ import (
 	"capper/internal/ids"
 )
 
-// Names assigns codes to the names of segments or sets in a table.
+// Names assigns numeric codes to the names of segments or sets in the rows of an input file.
 type Names interface {
-	// Code returns the code of a segment or set with this name; an error is the reason why the row is
-	// bad. Code does not keep the name.
+	// Code returns the code of the segment or set with this name; an error is the reason why the row is bad. Code does
+	// not keep the slice.
 	Code(name []byte) (uint16, error)
 }
 
-// Block holds the rows that a parser found in one piece of a file. The method Reset empties a Block for reuse. A Block
-// is not safe for concurrent use.
+// Block holds the rows that a parser found in one piece of an input file. The method Reset empties a Block for reuse. A
+// Block is not safe for concurrent use.
 type Block struct {
 	IDs    []uint32 // dense ids
 	Images []uint64 // images of ids of another kind
-	// Rests has the rest of each UUID, and Texts the text ids, if ReadAs was called with names: Rests for the kind
-	// uuid, Texts for the kind text.
+	// Rests has, for each UUID, the 64 bits that its image lacks; Texts has the text ids. Both are empty unless ReadAs
+	// was called with names and the kind of ids is uuid or text, respectively.
 	Rests []uint64
 	Texts Texts
 	Codes []uint16 // codes of the rows' names: as many as rows for a table, else none
 	Bad   []Bad    // the first bad rows
-	// BadLines counts all bad rows by their lines, because a stray quote may enclose several rows.
+	// BadLines is the number of lines of all bad rows, because a stray quote may enclose several rows.
 	BadLines int64
-	// Lines is the number of lines of the current row. It is 1 unless a parser sets it for that row.
+	// Lines is the number of lines of the current row. Lines is 1 unless a parser sets it for that row.
 	Lines     int64
 	Multiline Multiline // rows that span several lines
 
@@ -38,18 +38,18 @@ type Block struct {
 	texts  bool // keep Texts
 }
 
-// NewBlock returns an empty block; keep is the maximum number of bad rows that the block keeps. The argument names is
-// nil unless the rows belong to a table.
+// NewBlock returns an empty Block that keeps at most "keep" bad rows. The argument names is nil unless the rows also
+// name a segment or set.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// ReadAs sets the scheme of the ids in the block, instead of dense ids. If names is true, the block also keeps the data
-// that converts images to ids.
+// ReadAs sets the scheme of the block's ids; without ReadAs, ids are dense. If the argument names is true, the block
+// also keeps the data that converts images (64-bit numbers of ids) to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text
 }
 
-// Texts stores texts one after the other. The zero value is empty.
+// Texts stores a list of texts in one byte slice. The zero Texts is an empty list.
 type Texts struct {
 	bytes []byte
 	ends  []int
@@ -61,7 +61,7 @@ func (t *Texts) Append(text []byte) {
 	t.ends = append(t.ends, len(t.bytes))
 }
 
-// At returns the text with the index i. The text shares the memory of t.
+// At returns the text with the index i. The returned slice shares the memory of t.
 func (t *Texts) At(i int) []byte {
 	start := 0
 	if i > 0 {
@@ -75,14 +75,16 @@ func (t *Texts) reset() { t.bytes, t.ends = t.bytes[:0], t.ends[:0] }
 // Rows returns the number of valid rows.
 func (b *Block) Rows() int { return len(b.IDs) + len(b.Images) }
 
-// Reset empties the block but keeps its memory for reuse. The caller owns the bad rows, which Reset does not overwrite.
+// Reset empties the block but keeps its memory for reuse. The bad rows belong to the caller, and Reset does not
+// overwrite them.
 func (b *Block) Reset() {
 	b.IDs, b.Images, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Images[:0], b.Codes[:0], nil, 0
 	b.Lines, b.Multiline, b.Rests = 1, Multiline{}, b.Rests[:0]
 	b.Texts.reset()
 }
 
-// Add parses the fields of one row and keeps no reference to the fields. Add uses segment only for tables.
+// Add parses the fields of one row and adds the row to the block, without a reference to the fields. Add uses the field
+// segment only if rows name a segment or set.
 func (b *Block) Add(row int64, id, segment []byte) {
 	if b.parser != nil {
 		b.addImage(row, id, segment)
@@ -107,7 +109,7 @@ func (b *Block) Add(row int64, id, segment []byte) {
 	b.IDs = append(b.IDs, v)
 }
 
-// Reject counts a bad row, and keeps it with its reason if there is space.
+// Reject counts a bad row, and keeps it with its reason if the block does not have enough bad rows yet.
 func (b *Block) Reject(row int64, value []byte, reason string) {
 	b.BadLines += b.Lines
 	if len(b.Bad) >= b.keep {

@@ -31,7 +31,7 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// parquetFile is a Parquet file with the columns that the parser reads.
+// parquetFile is an open Parquet file, together with those of its columns that the parser reads.
 type parquetFile struct {
 	from   io.ReaderAt
 	opened *parquet.File
@@ -45,7 +45,7 @@ type rowGroup struct {
 	wide   []bool            // for each column: 32-bit integers are read as 64-bit integers
 }
 
-// group returns the row group with the index i.
+// group returns the row group with the index i, rewritten if the Parquet library could misread it.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}
@@ -74,7 +74,7 @@ func (f *parquetFile) group(i int) (*rowGroup, error) {
 	return g, nil
 }
 
-// leavesOf returns the leaf columns below a Parquet column, by their index.
+// leavesOf returns the leaf columns below a Parquet column, in the order of their indexes.
 func leavesOf(c *parquet.Column) []*parquet.Column {
 	if c.Leaf() {
 		return []*parquet.Column{c}
@@ -119,7 +119,7 @@ func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(content, uint32(len(encoded))), "PAR1"...), nil
 }
 
-// schemaIndex returns the position of a leaf column in the depth-first list of the schema's elements.
+// schemaIndex returns the position of a leaf column in the depth-first list of the Parquet schema's elements.
 func schemaIndex(root, wanted *parquet.Column) int {
 	at, found := 0, 0
 	var visit func(c *parquet.Column)
@@ -179,13 +179,13 @@ func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.Col
 	return content, nil
 }
 
-// rawPage is a Parquet page in its stored form.
+// rawPage is a Parquet page in its stored form, which may be compressed.
 type rawPage struct {
 	header format.PageHeader
 	body   []byte
 }
 
-// onePage parses the first of the pages and returns the page and its size in bytes.
+// onePage parses the first Parquet page in a byte slice and returns the page and its size in bytes.
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {
@@ -206,7 +206,8 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	return p, reader.BytesRead() + n, err
 }
 
-// unpack decompresses a page. In a page of version 2, the levels are never compressed.
+// unpack decompresses a Parquet page. In a page of version 2, the repetition and definition levels are never
+// compressed.
 func (p *rawPage) unpack() error {
 	plain := 0
 	if v2, ok := p.header.DataPageHeaderV2.Get(); ok {

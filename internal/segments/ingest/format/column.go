@@ -23,7 +23,8 @@ func namesID(name string) bool {
 }
 
 // userColumn returns the index of the column whose name is usual for user ids, or -1 if no name looks like an id. If
-// only names for other ids match, userColumn returns an error, because order numbers look like user ids.
+// only columns with other ids exist, such as order_id, userColumn returns an error, because order numbers look like
+// user ids.
 func userColumn(names []string) (int, error) {
 	found := -1
 	var others []string

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// delimited is a delimited file whose first row has been examined.
+// delimited is a text, CSV or TSV file of which OpenDelimited has examined the first row.
 type delimited struct {
-	// Column is the column of the ids: its name, or its number if there is no header. It is empty for
-	// a text.
+	// Column is the column of the ids: its name, or its number if there is no header. Column is empty for a file with
+	// one id per line.
 	Column string
 	// Names is the column of the names in a table; empty if the file is not a table.
 	Names string
@@ -26,8 +26,9 @@ type delimited struct {
 	layout *layout
 }
 
-// OpenDelimited examines the first row of a file and decides how to read the file. The argument head is the beginning
-// of the file. head must contain the whole first row, and the first row must not be empty.
+// OpenDelimited examines the first row of a text, CSV or TSV file and decides how to read the file. The argument head
+// is the beginning of the file. The argument head must contain the whole first row, and the first row must not be
+// empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -58,8 +59,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// takeHeader records the header. A header with faulty quotes is an error. A header that encloses rows is also an error,
-// because the enclosed rows would be lost.
+// takeHeader records the header of the file. takeHeader returns an error if quotes in the header are faulty. It also
+// returns an error if a quote in the header encloses rows, because these rows would be lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")
@@ -78,7 +79,7 @@ func (f *delimited) takeHeader(head []byte, fault error) error {
 	return nil
 }
 
-// Syntax returns the syntax of the rows after the header.
+// Syntax returns how to cut and parse the rows after the header.
 func (f *delimited) Syntax() Syntax {
 	if f.text {
 		return Syntax{Whole: wholeLines, Parse: parseText}
@@ -88,8 +89,9 @@ func (f *delimited) Syntax() Syntax {
 	}
 }
 
-// firstRow splits the first row of a file into fields without their quotes. A text has one field per line. The caller
-// uses the fault only for a header, because the parser later checks a row of data like all other rows.
+// firstRow splits the first row of a file into fields without their quotes. If text is true, the file has one field per
+// line. The caller uses the error only if the row is a header, because the parser later checks a row of data like all
+// other rows.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
 	if !text {

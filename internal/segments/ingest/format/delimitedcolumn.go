@@ -10,7 +10,7 @@ import (
 	"capper/internal/ids"
 )
 
-// hasHeader reports whether the first row names the columns.
+// hasHeader reports whether the first row of the file names the columns.
 func (o *DelimitedOptions) hasHeader(first []string) bool {
 	switch o.Header {
 	case HeaderYes:
@@ -39,7 +39,7 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	return named
 }
 
-// isName reports whether the user requested a column by name. The result is false if the user requested a column by
+// isName reports whether the user requested a column by name. isName returns false if the user requested a column by
 // number, or did not request a column.
 func isName(column string) bool {
 	_, err := strconv.Atoi(column)
@@ -47,8 +47,8 @@ func isName(column string) bool {
 }
 
 // findColumn returns the index of the column that the user requested by name or number. If the user requested no
-// column, findColumn returns the column with the usual name. If no column has this name, findColumn returns the column
-// that the function likely chooses.
+// column, findColumn returns the column with the usual name. If no column has this name, findColumn returns the result
+// of the function "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -72,8 +72,7 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 }
 
 // likelyID returns the column whose name is usual for user ids, or the first column. If ids are texts, any word could
-// be an id. If ids are texts, the file must have only one column, and the options must say whether the file has a
-// header.
+// be an id. The file must then have only one column, and the options must say whether it has a header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -90,8 +89,8 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that chooses the only column beside the id column. If several columns are beside the id
-// column, the function returns an error, because guessing a date column would create one set per day.
+// otherThan returns a function that chooses the only column that is not the id column. If the file has several other
+// columns, the function returns an error, because a wrong guess, such as a date column, would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {
@@ -134,7 +133,7 @@ type layout struct {
 	scheme  *ids.Scheme // nil: ids are dense
 }
 
-// isID reports whether a field holds a valid id.
+// isID reports whether a field holds a valid user id.
 func (l *layout) isID(field []byte) bool {
 	if l.scheme == nil {
 		_, ok := parseID(field)
@@ -144,7 +143,7 @@ func (l *layout) isID(field []byte) bool {
 	return err == nil
 }
 
-// layout finds the id column and the name column from the first row.
+// layout finds the column of the ids and the column of the segment or set names from the first row.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
 		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")

@@ -4,16 +4,16 @@ import (
 	"bytes"
 )
 
-// dialect holds the special characters of a delimited file. The value 0 disables a special character; a NUL byte in a
-// file is always ordinary data.
+// dialect holds the special characters of a text, CSV or TSV file. The value 0 disables a special character; a NUL byte
+// in a file is always ordinary data.
 type dialect struct {
 	delimiter byte
 	quote     byte // encloses a field that begins with it; doubled inside the field it is an ordinary quote
 	escape    byte // makes the following byte ordinary, even a line break
 }
 
-// wholeRows returns the length of the complete rows at the start of block. A quoted or escaped line break does not end
-// a row.
+// wholeRows returns how many bytes at the start of the block are complete rows. A quoted or escaped line break does not
+// end a row.
 func (d *dialect) wholeRows(block []byte) int {
 	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
 		return d.wholeUnquoted(block)
@@ -28,8 +28,8 @@ func (d *dialect) wholeRows(block []byte) int {
 	}
 }
 
-// wholeUnquoted returns the length of the complete rows in a block without quotes. wholeUnquoted searches backwards for
-// a line break that is not escaped.
+// wholeUnquoted returns how many bytes at the start of a block without quotes are complete rows. wholeUnquoted searches
+// backwards for a line break that is not escaped.
 func (d *dialect) wholeUnquoted(block []byte) int {
 	for {
 		end := wholeLines(block)
@@ -40,7 +40,7 @@ func (d *dialect) wholeUnquoted(block []byte) int {
 	}
 }
 
-// endsEscaped reports whether text ends in an odd number of escape characters, so that the next byte is escaped.
+// endsEscaped reports whether the text ends in an odd number of escape characters, so that the next byte is escaped.
 func (d *dialect) endsEscaped(text []byte) bool {
 	if d.escape == 0 {
 		return false
@@ -108,9 +108,9 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b, and sets values to the fields at the indexes in places. The row must not be
-// empty. row returns the number of fields, and whether all quotes are valid. row also returns the size of the row with
-// its line break, and the row without the line break.
+// row parses the row at the beginning of b, and sets values to the fields whose column indexes are in places. The row
+// must not be empty. The method row returns the number of fields, and whether all quotes are valid. It also returns the
+// size of the row with its line break, and the row without the line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -166,7 +166,8 @@ func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	return value, true, end
 }
 
-// beforeReturn returns the index of the carriage return before end if the row ends there with one, and otherwise end.
+// beforeReturn returns end-1 if the byte before the index "end" is a carriage return that belongs to the line break,
+// and otherwise end.
 func beforeReturn(b []byte, i, end int) int {
 	if end > i && b[end-1] == '\r' && (end == len(b) || b[end] == '\n') {
 		return end - 1
@@ -174,7 +175,7 @@ func beforeReturn(b []byte, i, end int) int {
 	return end
 }
 
-// allEscaped reports whether every quote in an unquoted field is escaped.
+// allEscaped reports whether every quote character in an unquoted field is escaped.
 func (d *dialect) allEscaped(field []byte) bool {
 	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
 		return true

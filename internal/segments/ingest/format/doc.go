@@ -1,48 +1,50 @@
 // Package format opens and parses files of user ids and files of sends, uncompressed or compressed with gzip or zstd.
-// Package ingest has the list of the formats, chooses the files and builds sets from the ids.
+// Package ingest has the list of the file formats, chooses the files and builds sets of users from the ids.
 //
 // # Opening
 //
 // A File reads and decompresses a file up to its real end. A file ends only where its source returns io.EOF. A
-// compressed stream that ends inside a member or frame, and an S3 object that ends before its announced length, are
-// errors. A file whose length changes during reading, and empty standard input, are also errors. A fault of the storage
-// or of the connection is an objects.StorageError.
+// compressed stream that ends inside a gzip member or zstd frame, and an S3 object that ends before its announced
+// length, cause an error. A file whose length changes during reading, and empty standard input, also cause an error.
+// For a fault of the storage or of the connection, the error is an objects.StorageError.
 //
 // # Delimited files
 //
-// A text has one id per line. The parser reads CSV and TSV in the dialects that people and databases write.
-// OpenDelimited examines the first row and decides which columns the parser reads. The resulting Syntax cuts the text
+// A text file has one id per line. The parser reads CSV and TSV in the dialects that people and databases write.
+// OpenDelimited examines the first row and decides which columns the parser reads. The resulting Syntax cuts the file
 // into blocks of whole rows and parses the blocks. A fast path parses lines without quotes and escapes, which are most
 // lines, in one pass.
 //
-// If a closing quote is missing, a field encloses the following rows. The enclosed rows are in no set. If a later quote
-// closes the field, no count shows the lost rows. TSV has no quotes unless the user requests them, because most
-// programs write TSV without quotes. A row with several lines is bad if more than three of its lines look like rows.
-// The report of a file shows its longest row.
+// If a closing quote is missing, a field encloses the following rows. The parser does not see the enclosed rows, so
+// their users are missing in the set. If a later quote closes the field, no count shows the lost rows. TSV has no
+// quotes unless the user requests them, because most programs write TSV without quotes. A row with several lines is bad
+// if more than three of its lines look like rows. The report of a file shows its longest row.
 //
 // # Parquet
 //
-// In Parquet, integers, decimals and strings of digits are valid ids, in every compression codec whose byte format is
-// unambiguous. The parser reads only the necessary columns. The parser compares the row counts of the footer, the row
-// groups and the pages. A panic of the Parquet library becomes an error. A damaged file therefore yields no wrong rows.
+// In Parquet, the parser reads ids from integers, decimals and strings of digits, in every compression codec whose byte
+// format is unambiguous. The parser reads only the necessary columns. The parser compares the row counts of the footer,
+// the row groups and the pages. A panic of the Parquet library becomes an error. A damaged Parquet file therefore
+// yields no wrong rows.
 //
 // # Sends
 //
-// ReadSends reads messages that another system sent: rows with a user, a time, and usually a channel, a message id and
-// a namespace. A user is a decimal number from 0 to 4294967295, or an id of SendOptions.Scheme in any spelling. A time
-// has one of these forms:
+// ReadSends reads files about messages that another system sent: rows with a user, a time, and usually a channel, a
+// message id and a namespace. A user is a decimal number from 0 to 4294967295, or an id of SendOptions.Scheme in any
+// spelling. The time of a send has one of these forms:
 //
 //   - RFC 3339, such as 2026-11-20T09:12:44.120Z or with an offset; a space may replace the T
-//   - RFC 3339 without an offset, if SendOptions.Zone is set. If clocks showed the time twice, ReadSends uses the later
-//     instant; if clocks skipped the time, the row is bad
+//   - RFC 3339 without an offset, if SendOptions.Zone is set. If clocks of the zone showed the time twice, ReadSends
+//     uses the later instant; if they skipped the time, the row is bad
 //   - seconds since 1970, such as 1795252364 or 1795252364.120, up to 11 digits before the point
 //   - milliseconds since 1970, 12 or 13 digits
 //   - in Parquet a TIMESTAMP in any unit; without adjustment to UTC, it has no offset
 //
 // ReadSends truncates times to milliseconds. A row with a time before 2000 or in the future is bad. If the row has a
-// message id, a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not times.
-// An empty channel or message id means none. An empty namespace field means the namespace without a name; the row is
-// bad if SendOptions.Namespace names another namespace. A bad row is a RowError, with the number of its line if the
-// format has lines. A fault of the whole file is an error of ReadSends: a missing column, a broken stream, or a text
-// without a final line break (see SendOptions.FinalNewline).
+// message id, a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not valid
+// for times. An empty channel or message id field means that the send has none. An empty namespace field means the
+// namespace without a name; the row is bad if SendOptions.Namespace names another namespace. For a bad row, the caller
+// gets a RowError, with the number of the line if the format has lines. For a fault of the whole file, ReadSends
+// returns an error. Such faults are a missing column, a broken stream, or a text file without a final line break (see
+// SendOptions.FinalNewline).
 package format

@@ -17,7 +17,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Opener opens files in their stored form, before decompression.
+// Opener opens input files in their stored form, before decompression.
 type Opener interface {
 	// Open returns the bytes of a file and its announced length, or -1 if the length is unknown.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
@@ -26,7 +26,7 @@ type Opener interface {
 // Stdin is the file name that stands for standard input.
 const Stdin = "-"
 
-// StandardInput is an Opener that returns its reader for every name.
+// StandardInput is an Opener for the file name "-": for every name, Open returns the embedded reader.
 type StandardInput struct{ io.Reader }
 
 // Open implements Opener.
@@ -37,10 +37,11 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 // HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is called with the number of newly read bytes, and with the number of bytes by which the total grows.
+// Progress is called while files are read: with the number of newly read bytes, and with the number of bytes by which
+// the expected total grows.
 type Progress func(read, total int64)
 
-// File is an open, decompressed file. Only one goroutine may use a File.
+// File is an open input file that is decompressed while it is read. Only one goroutine may use a File.
 type File struct {
 	*bufio.Reader
 	stored  *storedFile
@@ -48,8 +49,8 @@ type File struct {
 	closers []func() error
 }
 
-// Open opens a file and decompresses gzip and zstd, which Open recognises by their first bytes. The goroutine that
-// reads the file calls the function progress, which may be nil.
+// Open opens an input file and decompresses gzip and zstd, which Open recognises by their first bytes. The goroutine
+// that reads the file calls the function progress, which may be nil.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {
@@ -74,7 +75,7 @@ func (f *File) ChangedAt() *time.Time {
 	return nil
 }
 
-// unpack sets the reader of the decompressed content of a file.
+// unpack sets up the reader of the file's decompressed content, by the first bytes of the file.
 func (f *File) unpack(raw *bufio.Reader, name string) error {
 	head, err := raw.Peek(4)
 	if err != nil && err != io.EOF {
@@ -116,8 +117,8 @@ func isZstd(head []byte) bool {
 		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// Head returns up to n bytes of the unread content without consuming them, and at most HeadBytes. Head returns fewer
-// bytes if the file is shorter.
+// Head returns the next n bytes of the content, at most HeadBytes, without consuming them. Head returns fewer bytes if
+// the rest of the file is shorter.
 func (f *File) Head(n int) ([]byte, error) {
 	head, err := f.Peek(n)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
@@ -135,7 +136,7 @@ func (f *File) Close() error {
 	return errors.Join(faults...)
 }
 
-// Seekable returns the content as a file with random access: the file itself, or a temporary copy.
+// Seekable returns the decompressed content as a file with random access: the file itself, or a temporary copy.
 func (f *File) Seekable() (*os.File, int64, error) {
 	if f.plain != nil {
 		return f.plain, f.stored.size, nil
@@ -149,8 +150,8 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// spooling marks errors of writing a temporary copy, such as a full disk, as storage errors, to distinguish them from
-// errors of the copied file.
+// spooling is a writer of a temporary copy that marks its errors, such as a full disk, as storage errors. Errors of the
+// copied file itself are thus distinguishable.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -178,7 +179,8 @@ func (f *File) SkipBOM() error {
 	return nil
 }
 
-// CheckLength returns an error if a local file, which was read at several positions, no longer has its original length.
+// CheckLength returns an error if the length of a local file that was read with random access has changed since it was
+// opened.
 func (f *File) CheckLength() error {
 	local, ok := f.stored.body.(*os.File)
 	if !ok || f.stored.size < 0 {

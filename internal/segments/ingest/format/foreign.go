@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// foreign lists kinds of binary files with the bytes at their beginning. The list also has kinds that package ingest
-// reads; the texts of these kinds say how to request the format.
+// foreign lists kinds of binary files with the bytes at their beginning, so that an error can name the kind of an
+// unexpected file. The list also has kinds that package ingest reads; the texts of these kinds say how to request the
+// format.
 var foreign = []struct {
 	magic  string
 	binary bool // the first bytes are letters, so binary data must follow
@@ -68,7 +69,7 @@ func CheckKind(head []byte, magic string) error {
 	return nil
 }
 
-// isBinary reports whether the first bytes of a file are not text.
+// isBinary reports whether a file is binary and not text, judged by its first bytes.
 func isBinary(head []byte) bool {
 	head = head[:min(len(head), 512)]
 	for len(head) > 0 {

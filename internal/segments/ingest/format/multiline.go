@@ -2,8 +2,9 @@ package format
 
 import "fmt"
 
-// Multiline describes rows that span several lines, because of a quoted field or an escaped line break. Short rows that
-// span several lines are usually addresses. A long row usually comes from a missing quote and contains other rows.
+// Multiline describes the rows of a file that span several lines, because of a quoted field or an escaped line break.
+// If such a row has few lines, it usually contains an address. If it has many lines, a quote is usually missing, and
+// the row contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows
@@ -16,8 +17,8 @@ func (m *Multiline) Note(row, lines int64) {
 	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// Add merges the counts from another block of the file. Among the longest rows of equal length, Add keeps the first
-// one, in whichever order the blocks arrive.
+// Add merges the counts from another block of the same file. If several rows are the longest, Add keeps the first one
+// in the file, in whichever order the blocks arrive.
 func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines

@@ -10,10 +10,10 @@ import (
 	"capper/internal/ids"
 )
 
-// NDJSON returns the syntax of files with one JSON object per line. The names of the id field and of the segment field
-// are id and segment; segment is empty if the file is not a table. A dense id is a JSON integer or a string of digits,
-// because many exporters write 64-bit integers as strings. An id of another kind is a string, or for uint64 also a
-// number. A nil scheme means dense ids.
+// NDJSON returns the Syntax for files with one JSON object per line. The arguments id and segment are the names of the
+// fields with the user id and the segment's name; segment is "" if rows name no segment. A dense id is a JSON integer
+// or a string of digits, because many exporters write 64-bit integers as strings. An id of another kind is a string, or
+// for uint64 also a number. A nil scheme means dense ids.
 func NDJSON(id, segment string, scheme *ids.Scheme) Syntax {
 	names := []string{id}
 	if segment != "" {
@@ -36,13 +36,13 @@ func NDJSON(id, segment string, scheme *ids.Scheme) Syntax {
 	return Syntax{Whole: wholeLines, Parse: parse, Complete: isObject}
 }
 
-// isObject reports whether a line is an object with its closing brace, which a truncated object lacks.
+// isObject reports whether a line is a complete JSON object; a truncated object lacks its closing brace.
 func isObject(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	return len(line) > 0 && line[0] == '{' && json.Valid(line)
 }
 
-// addTo adds the id and the segment name of a row to a block.
+// addTo adds the id and the segment name in one JSON object to the block.
 func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) error {
 	if len(row) == 0 {
 		return errors.New("line is empty and must be a JSON object")
@@ -71,7 +71,7 @@ func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) err
 	return nil
 }
 
-// object reads the wanted members of JSON objects. An object is not safe for concurrent use.
+// object reads those members of JSON objects that the caller wants. An object is not safe for concurrent use.
 type object struct {
 	wanted  []string // names of members
 	values  record   // of the last object, in JSON; nil: the object has no member with this name
@@ -84,12 +84,12 @@ func newObject(wanted []string) *object {
 
 var errNoObject = errors.New("line is not a JSON object")
 
-// repeatedName is the error for a member name that occurs several times in an object.
+// repeatedName is the error for a member name that occurs several times in a JSON object.
 type repeatedName string
 
 func (r repeatedName) Error() string { return fmt.Sprintf("field %q is given twice", string(r)) }
 
-// read finds the wanted members of one object.
+// read finds the wanted members of one JSON object.
 func (o *object) read(row []byte) error {
 	if o.readFlat(row) {
 		return nil
@@ -114,8 +114,8 @@ func (o *object) readAny(row []byte) error {
 	return nil
 }
 
-// repeats reports whether a valid object has several members with the given name. A Go map keeps only the last of
-// several members with one name.
+// repeats reports whether a valid JSON object has several members with the given name. The decoder's Go map would show
+// only the last of them.
 func repeats(row []byte, name string) bool {
 	if bytes.Count(row, []byte(name)) < 2 && bytes.IndexByte(row, '\\') < 0 {
 		return false // in any spelling, including escapes
@@ -155,7 +155,7 @@ func eachMember(line []byte, each func(name string)) error {
 	return nil
 }
 
-// plainID returns an id without its quotes, if the id is a string of digits.
+// plainID returns a JSON value without its quotes if it is a string of digits, and otherwise unchanged.
 func plainID(value []byte) []byte {
 	if n := len(value); n >= 2 && value[0] == '"' {
 		if digits := value[1 : n-1]; bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) < 0 {

@@ -7,7 +7,7 @@ import (
 	"capper/internal/ids"
 )
 
-// Kind is the kind of a delimited file.
+// Kind is the kind of a delimited file: text, CSV or TSV.
 type Kind int
 
 // These constants are the kinds of delimited files. A text file has one id per line.
@@ -22,16 +22,15 @@ type Header string
 
 // headerAuto treats the first row as a header in two cases. In the first case, the user requests a column by name. In
 // the second case, the first row has no number and contains a usual name of an id column, such as user_id, customerId
-// or order_id. If the user requests the id column by number, the requested column must have a usual name of an id
-// column.
+// or order_id. If the user requests the id column by number, that column must have such a name.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// DelimitedOptions says how to read a delimited file. The zero value means a text file in which the parser detects a
-// header.
+// DelimitedOptions says how to read a text, CSV or TSV file. The zero value means a text file in which the parser
+// detects whether the first row is a header.
 type DelimitedOptions struct {
 	Kind   Kind
 	Header Header
@@ -44,12 +43,12 @@ type DelimitedOptions struct {
 	Delimiter byte
 	// Quote and Escape are special characters. Zero values mean those of the kind.
 	Quote, Escape Mark
-	// Scheme is that of the ids; nil means dense ids.
+	// Scheme is the scheme of the ids; nil means dense ids.
 	Scheme *ids.Scheme
 }
 
-// dialect returns the special characters that the user requested, or else the special characters of the kind of file.
-// TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write TSV with backslashes.
+// dialect returns the special characters that the user requested, or else those of the kind of file. TSV has no quotes,
+// because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write TSV with backslashes.
 func (o *DelimitedOptions) dialect() (dialect, error) {
 	d := dialect{delimiter: ',', quote: '"'}
 	if o.Kind == TSV {
@@ -78,7 +77,7 @@ type Mark struct {
 	char byte // 0: none
 }
 
-// ParseMark parses one character, or the word none.
+// ParseMark parses a special character: one character, or the word "none".
 func ParseMark(s string) (Mark, error) {
 	switch {
 	case s == "none":

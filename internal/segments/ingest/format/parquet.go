@@ -13,14 +13,14 @@ import (
 	"capper/internal/ids"
 )
 
-// Parquet is a Parquet file of ids whose footer has been checked. A Parquet is safe for concurrent use.
+// Parquet is an open Parquet file of user ids whose footer has been checked. A Parquet is safe for concurrent use.
 type Parquet struct {
 	parquetFile // the columns are that of the ids and, in a table, that of the names
 	as          idType
 	kind        ids.Kind
 }
 
-// openParquet reads the footer of a file; size is the length of the file in bytes.
+// openParquet reads the footer of a Parquet file; size is the length of the file in bytes.
 func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
@@ -29,9 +29,9 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	return opened, nil
 }
 
-// OpenParquet reads the footer of a file and finds the columns; size is the length of the file in bytes. The arguments
-// id and segment are column names, or numbers from 1. OpenParquet detects a column whose argument is empty. If table is
-// true, every row also has the name of a segment or set.
+// OpenParquet reads the footer of a Parquet file and finds the columns; size is the length of the file in bytes. The
+// arguments id and segment are column names, or numbers from 1. If one of these arguments is empty, OpenParquet detects
+// the column. If table is true, every row also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -48,7 +48,7 @@ func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, k
 // Column returns the name of the id column.
 func (f *Parquet) Column() string { return strings.Join(f.leaves[0].Path(), ".") }
 
-// NameColumn returns the column of the segment or set names in a table, or "" if the file is not a table.
+// NameColumn returns the name of the column that holds segment or set names, or "" if rows name no segment or set.
 func (f *Parquet) NameColumn() string {
 	if len(f.leaves) == 1 {
 		return ""
@@ -56,10 +56,10 @@ func (f *Parquet) NameColumn() string {
 	return strings.Join(f.leaves[1].Path(), ".")
 }
 
-// Groups returns the number of row groups.
+// Groups returns the number of row groups in the Parquet file.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
-// check checks the compression codecs and the row counts in the footer.
+// check checks the compression codecs and the row counts in the footer of the Parquet file.
 func (f *parquetFile) check() error { return errors.Join(f.checkCodecs(), checkRowCounts(f.opened)) }
 
 // checkCodecs rejects ambiguous compression codecs: programs disagree about the format of LZ4, which LZ4_RAW has
@@ -79,10 +79,10 @@ func (f *parquetFile) checkCodecs() error {
 	return nil
 }
 
-// blockRows is the maximum number of rows in a block.
+// blockRows is the maximum number of rows in a block before ReadGroup passes the block on.
 const blockRows = 1 << 16
 
-// noSegment and badSegment are the codes of rows without a usable segment name.
+// noSegment and badSegment are the codes for rows whose segment name is null or was rejected.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already
@@ -95,9 +95,9 @@ func damaged(err *error) {
 	}
 }
 
-// ReadGroup reads one row group into a block. Whenever the block is full, and at the end, ReadGroup calls the function
-// full, which processes and empties the block. Several goroutines may read row groups concurrently, each with its own
-// block.
+// ReadGroup reads the rows of one Parquet row group into a block. Whenever the block is full, and at the end, ReadGroup
+// calls the function full, which processes and empties the block. Several goroutines may read row groups concurrently,
+// each with its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, err := f.group(i)
@@ -140,8 +140,8 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 	return nil
 }
 
-// checkRowCounts compares the row counts in the footer: the counts of the file, of its row groups and of their columns.
-// ReadGroup later compares the row counts in the footer with the actual rows of each group.
+// checkRowCounts compares the row counts that the footer has for the file, for its row groups and for their columns.
+// ReadGroup later compares these counts with the actual rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {
@@ -168,7 +168,8 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow adds the value with the index i of a page to the block; at is the index of the row in the row group.
+// takeRow adds the id with the index i of a Parquet page to the block. The argument at is the index of the row in the
+// row group.
 func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
@@ -198,7 +199,7 @@ func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) 
 	}
 }
 
-// eachPage calls the function do for each page of one of the columns that the parser reads.
+// eachPage calls the function do for each page of one column of the row group.
 func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Page) error) (err error) {
 	pages := g.ColumnChunks()[g.leaves[column].Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

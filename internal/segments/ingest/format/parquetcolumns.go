@@ -12,7 +12,7 @@ import (
 	"capper/internal/ids"
 )
 
-// idType is the storage type of the id column.
+// idType is the form in which a Parquet column stores ids.
 type idType int
 
 const (
@@ -24,7 +24,7 @@ const (
 	packed                 // 16 bytes, of a UUID
 )
 
-// find finds the columns that the parser reads.
+// find finds those columns of the Parquet file that the parser must read.
 func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	id, err := leaf(f.opened, idColumn, "user_id", userColumn)
 	if err != nil {
@@ -46,8 +46,9 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	return nil
 }
 
-// leaf finds a column by its name, by its path of names if it is nested, or by its number from 1. If the user requests
-// no column, leaf returns the column with the usual name, or else the column that the function likely chooses.
+// leaf finds a Parquet column by its name, by its path of names if it is nested, or by its number from 1. If the user
+// requests no column, leaf returns the column with the usual name, or else the column that the function "likely"
+// chooses.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -95,8 +96,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// named returns the index of a name in a list, or -1 if no name matches. named prefers an exact match to a match that
-// differs in upper and lower case. If a name occurs twice, named returns an error.
+// named returns the index of a column name in a list, or -1 if no name matches. named prefers an exact match to a match
+// that differs in upper and lower case. If the name occurs twice, named returns an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -117,7 +118,7 @@ func named(names []string, name string) (int, error) {
 	return -1, nil
 }
 
-// nested finds a nested column by a path of names.
+// nested finds a nested Parquet column by a path of names.
 func nested(at *parquet.Column, names []string, path string) (*parquet.Column, error) {
 	for step := range strings.SplitSeq(path, ".") {
 		var inside []string
@@ -136,7 +137,8 @@ func nested(at *parquet.Column, names []string, path string) (*parquet.Column, e
 	return at, nil
 }
 
-// idTypeOf returns the storage type of the id column, and rejects every type whose stored values are not whole numbers.
+// idTypeOf returns the form in which a Parquet column stores ids, and rejects every type whose stored values are not
+// whole numbers.
 func idTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	if kind != ids.Dense {
 		return otherTypeOf(c, kind)
@@ -156,7 +158,7 @@ func idTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 			"or strings of digits", c.Name(), c.Type())
 }
 
-// otherTypeOf works like idTypeOf, for ids that are not dense.
+// otherTypeOf works like the function idTypeOf, for ids that are not dense.
 func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	var as idType
 	ok := false
@@ -224,8 +226,8 @@ func integerType(t parquet.Type) (idType, bool) {
 	return 0, false
 }
 
-// bytesType returns the storage type of a column of bytes. Bytes without a declared type are strings, because old
-// programs write strings in this way.
+// bytesType returns the form in which a Parquet column of bytes stores ids. Bytes without a declared type are strings,
+// because old programs write strings in this way.
 func bytesType(t parquet.Type) (idType, bool) {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		switch d := logical.Value.(type) {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/ids"
 )
 
-// Columns holds the names of the columns in a file of sends.
+// Columns holds the names of the columns in a file about sends.
 type Columns struct{ User, At, Channel, MessageID, Namespace string }
 
 // SendOptions says how to read files of sends.
@@ -31,10 +31,10 @@ type SendOptions struct {
 	Scheme             *ids.Scheme // of the users' ids; nil: dense ids
 }
 
-// usual holds the default names of the columns in a file of sends.
+// usual holds the default names of the columns in a file about sends.
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
-// These constants are the indexes of the columns of a send, and the number of these columns.
+// These constants are the indexes of a send's columns in a record, and the number of these columns.
 const (
 	columnUser = iota
 	columnAt
@@ -44,14 +44,14 @@ const (
 	sendColumns
 )
 
-// record holds the fields of one row by column. A field is nil if the row has no such column.
+// record holds the fields of one send, by column. A field is nil if the row has no such column.
 type record [sendColumns][]byte
 
 func (c *Columns) list() [sendColumns]string {
 	return [sendColumns]string{c.User, c.At, c.Channel, c.MessageID, c.Namespace}
 }
 
-// sendReader reads one file of sends.
+// sendReader reads one file about sends.
 type sendReader struct {
 	SendOptions
 	file  *File
@@ -63,8 +63,8 @@ type sendReader struct {
 	id     []byte      // canonical id of the current row
 }
 
-// ReadSends calls yield for each row of a file, with a RowError for a row that is not a valid send. If yield returns an
-// error, ReadSends stops and returns this error.
+// ReadSends reads a file about sends and calls the function yield for each row, with a RowError for a row that is not a
+// valid send. If yield returns an error, ReadSends stops and returns this error.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)
@@ -98,7 +98,7 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 	return nil
 }
 
-// take calls yield with a row, or with the reason why the row is bad.
+// take converts the fields of a row to a send, and calls yield with the send, or with the reason why the row is bad.
 func (r *sendReader) take(line int64, fields *record, fault error) error {
 	var row SendRow
 	if fault == nil {
@@ -135,7 +135,7 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	return cmp.Or(format, "csv"), nil
 }
 
-// csvRows parses rows of CSV or TSV by the rules of RFC 4180; in TSV, the delimiter is a tab.
+// csvRows parses the rows of a CSV or TSV file about sends by the rules of RFC 4180; in TSV, the delimiter is a tab.
 type csvRows struct {
 	*sendReader
 	dialect
@@ -165,7 +165,8 @@ func (r *sendReader) readCSV(delimiter byte) (err error) {
 	return nil
 }
 
-// parse parses a block of complete rows. The first row of the file names the columns. Empty lines are not rows.
+// parse parses a block of complete rows of a file about sends. The first row of the file names the columns. Empty lines
+// are not rows.
 func (r *csvRows) parse(block []byte, line int64) (err error) {
 	for len(block) > 0 {
 		columns, inOrder, size, row := r.row(block, r.places[:], r.fields[:])
@@ -202,7 +203,8 @@ func (r *csvRows) joinCRLF() {
 	}
 }
 
-// misquoted returns the error of encoding/csv for a row, which contains the position of the faulty quote.
+// misquoted returns the error that encoding/csv has for a row, because this error contains the position of the faulty
+// quote.
 func (r *csvRows) misquoted(row []byte, line int64) error {
 	standard := csv.NewReader(bytes.NewReader(row))
 	standard.Comma = rune(r.delimiter)
@@ -230,7 +232,7 @@ func (r *csvRows) takeHeader(header []byte) (err error) {
 	return err
 }
 
-// find returns the indexes of the columns of a send, and -1 for a column that does not exist.
+// find returns the index of each of a send's columns in a list of names, and -1 for a column that does not exist.
 func (r *sendReader) find(names []string) (places [sendColumns]int, err error) {
 	for i, name := range r.names {
 		places[i] = slices.Index(names, name)

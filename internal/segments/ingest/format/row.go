@@ -25,7 +25,7 @@ type SendRow struct {
 	Namespace string // "": the one without a name
 }
 
-// RowError reports why a row is not a valid send.
+// RowError reports why a row of a file is not a valid send.
 type RowError struct {
 	Line int64 // or row, in formats without lines; counted from 1
 	Err  error
@@ -40,7 +40,8 @@ func (e *RowError) Unwrap() error { return e.Err }
 // maxName is the maximum length of a message id in bytes, which is the service's limit.
 const maxName = 128
 
-// zoned and naive are the accepted layouts of times; each layout may have a fraction of a second.
+// zoned and naive are the accepted layouts of times, with and without an offset from UTC; each layout may have a
+// fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
 		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
@@ -49,11 +50,11 @@ var (
 
 var errZone = errors.New("has no offset from UTC: set its time zone with --timezone")
 
-// earliest is the earliest valid time of a send. An earlier time is usually a date in the form of a number, a count of
-// days, or zero.
+// earliest is the earliest time that a row may have for a send. An earlier time is usually a misread date in the form
+// of a number, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf parses a time into milliseconds since 1970. If zone is nil, the text must have an offset from UTC.
+// timeOf parses the time of a send into milliseconds since 1970. If zone is nil, the text must have an offset from UTC.
 func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
@@ -110,9 +111,9 @@ func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	return latest, found
 }
 
-// epochOf parses seconds since 1970, which may have a fraction, or milliseconds since 1970. epochOf rejects numbers of
-// eight digits, which would be seconds in the years 1970 to 1973. A number of eight digits is more likely a date such
-// as 20261120. timeOf rejects other dates that look like numbers.
+// epochOf parses a time of a send that is given as seconds since 1970, which may have a fraction, or as milliseconds
+// since 1970. epochOf rejects numbers of eight digits, which would be seconds in the years 1970 to 1973. A number of
+// eight digits is more likely a date such as 20261120. timeOf rejects other dates that look like numbers.
 func epochOf(text string) (int64, bool) {
 	whole, fraction, broken := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)
@@ -131,7 +132,7 @@ func epochOf(text string) (int64, bool) {
 	return 1000*int64(n) + millis, true
 }
 
-// rowOf returns the send of a row, or an error if the row is not a valid send.
+// rowOf converts the fields of a row to a send, or returns an error if the row is not a valid send.
 func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 	if err := r.userOf(&row, fields[columnUser]); err != nil {
 		return row, err
@@ -162,7 +163,8 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 	return row, nil
 }
 
-// userOf writes the user in a field to a row. userOf ignores blanks around an id, except for the kind text.
+// userOf parses the user id in a field and stores the user in the row. userOf ignores blanks around an id, except for
+// the kind text.
 func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	name, id := r.names[columnUser], bytes.TrimSpace(field)
 	if r.parser == nil {
@@ -194,8 +196,8 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	return nil
 }
 
-// namespaceOf returns the namespace of a row. An empty field means the namespace without a name, and not the namespace
-// of SendOptions.Namespace.
+// namespaceOf returns the namespace of a send from its field. An empty field means the namespace without a name, and
+// not the namespace of SendOptions.Namespace.
 func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	if field == nil {
 		if r.Namespace == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// readParquet reads a Parquet file of sends row by row.
+// readParquet reads a Parquet file about sends row by row.
 func (r *sendReader) readParquet() (err error) {
 	defer damaged(&err)
 	from, size, err := r.file.Seekable()
@@ -37,7 +37,7 @@ func (r *sendReader) readParquet() (err error) {
 	return r.file.CheckLength()
 }
 
-// parquetRows converts Parquet rows into sends.
+// parquetRows converts the rows of a Parquet file into sends.
 type parquetRows struct {
 	*sendReader
 	parquetFile
@@ -48,7 +48,7 @@ type parquetRows struct {
 	row     record
 }
 
-// find finds the columns that the parser reads.
+// find finds those columns of the Parquet file that belong to a send.
 func (r *parquetRows) find() error {
 	columns := r.opened.Root().Columns()
 	var names []string
@@ -78,7 +78,7 @@ func (r *parquetRows) find() error {
 	return err
 }
 
-// read reads one row group.
+// read reads the sends in one row group of the Parquet file.
 func (r *parquetRows) read(i int) (err error) {
 	group, err := r.group(i)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
 	return fields
 }
 
-// textOf returns a Parquet value in the form that text formats use.
+// textOf converts a Parquet value to the text that a CSV file would contain.
 func textOf(value parquet.Value, as idType) []byte {
 	switch {
 	case as == unsigned && value.Kind() == parquet.Int32:
@@ -159,8 +159,8 @@ func textOf(value parquet.Value, as idType) []byte {
 	return []byte(value.String())
 }
 
-// stampOf returns the timestamp type of a column, or nil if the column holds texts or numbers. stampOf rejects types
-// that do not denote an instant.
+// stampOf returns the timestamp type of a Parquet column, or nil if the column holds texts or numbers. stampOf rejects
+// types that do not denote an instant.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
 		return fmt.Errorf(
@@ -187,7 +187,8 @@ func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	return nil, nil
 }
 
-// timestampText returns a TIMESTAMP value as text. The text has no offset if the column is not adjusted to UTC.
+// timestampText converts a TIMESTAMP value of a Parquet column to text. The text has no offset from UTC if the column
+// is not adjusted to UTC.
 func timestampText(value parquet.Value, stamp *format.TimestampType) []byte {
 	unit := stamp.Unit.Value.Duration()
 	per := int64(time.Second / unit)

@@ -11,8 +11,8 @@ import (
 	"capper/internal/objects"
 )
 
-// storedFile is a file in its stored form, before decompression. Read returns io.EOF only at the real end of the file,
-// after exactly the announced number of bytes.
+// storedFile reads an input file in its stored form, before decompression. Read returns io.EOF only at the real end of
+// the file, after exactly the announced number of bytes.
 type storedFile struct {
 	ctx      context.Context
 	body     io.ReadCloser
@@ -23,7 +23,7 @@ type storedFile struct {
 	fault atomic.Pointer[error] // atomic, because a decoder reads ahead in its own goroutine
 }
 
-// bufferBytes returns a buffer size that is sufficient for the first row, or for the whole of a small file.
+// bufferBytes returns a buffer size that is large enough for the first row, or for the whole of a small file.
 func (s *storedFile) bufferBytes() int {
 	if s.size < 0 {
 		return HeadBytes
@@ -53,7 +53,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken returns the reason why the file could not be read to its end, or nil.
+// broken returns the error that prevented reading the file to its end, or nil.
 func (s *storedFile) broken() error {
 	if fault := s.fault.Load(); fault != nil {
 		return *fault
@@ -61,13 +61,13 @@ func (s *storedFile) broken() error {
 	return nil
 }
 
-// lengthFault returns an error that reports a change of the file's length since the file was opened.
+// lengthFault returns an error that tells how the file's length has changed since the file was opened.
 func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
 }
 
-// decompressed reads the content of a compressed file. A decoder may mistake a broken input for the end of the file,
-// for example between two frames. If the input is broken, decompressed returns the fault of the input instead of
+// decompressed reads the decompressed content of a file. A decoder may mistake a broken input for the end of the file,
+// for example between two frames. If the input is broken, Read therefore returns the fault of the input instead of
 // io.EOF.
 type decompressed struct {
 	packing string

@@ -5,17 +5,18 @@ import (
 )
 
 // maxLikeRows is the maximum number of lines within one row that may look like rows themselves. An address may have one
-// line that looks like a row ("12, Rue X"), and a note a few. A stray quote encloses many lines that look like rows.
+// line that looks like a row ("12, Rue X"), and a note may have a few such lines. A stray quote encloses many lines
+// that look like rows.
 const maxLikeRows = 3
 
-// swallows reports whether more than maxLikeRows lines of a row look like rows. A row with so many lines that look like
-// rows has a missing or superfluous quote, so the row encloses other rows.
+// swallows reports whether more than maxLikeRows lines of a row look like rows themselves. In such a row, a quote is
+// missing or superfluous, so that the row encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
 }
 
-// headerSwallows reports whether a header encloses rows. Every line of a valid header is part of a column's name, so
-// headerSwallows returns true if most lines of the header look like rows.
+// headerSwallows reports whether the header of a file encloses rows, because a quote is missing. Every line of a valid
+// header is part of a column's name, so headerSwallows returns true if most lines of the header look like rows.
 func (l *layout) headerSwallows(row []byte) bool {
 	lines := l.enclosed(row)
 	return 2*l.likeRows(lines, l.columns) > len(lines)
@@ -29,7 +30,7 @@ func (l *layout) swallowsFirst(row []byte) bool {
 	return l.escape != 0 && 2*l.likeRows(lines[1:], columns) > len(lines)-1
 }
 
-// enclosed returns the lines of a row, after the first line, that might be separate rows.
+// enclosed returns those lines of a row, after its first line, that might be separate rows.
 func (l *layout) enclosed(row []byte) [][]byte {
 	lines := bytes.Split(row, []byte{'\n'})[1:]
 	if _, _, end := l.field(row, 0); bytes.IndexByte(row[:end], '\n') >= 0 {

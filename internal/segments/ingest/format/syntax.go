@@ -6,25 +6,25 @@ import (
 	"io"
 )
 
-// Syntax says how to cut a text into blocks of complete rows, and how to parse the blocks.
+// Syntax says how to cut the text of an input file into blocks of complete rows, and how to parse the blocks.
 type Syntax struct {
-	// Whole returns the length of the complete rows at the start of text, or 0 if there is none.
+	// Whole returns how many bytes at the start of text are complete rows, or 0 if no row is complete.
 	Whole func(text []byte) int
-	// Parse parses a text of complete rows into a block. line is the number of the first line. Several
+	// Parse parses a text of complete rows into a block. The argument line is the number of the first line. Several
 	// goroutines call Parse, each with its own block.
 	Parse func(into *Block, text []byte, line int64)
-	// Nulls means that blank lines at the end of the text are rows. Many programs end a file with a
-	// meaningless blank line, but in a file of one column it stands for a null.
+	// Nulls means that blank lines at the end of the text are rows. Many programs end a file with a meaningless blank
+	// line, but in a file of one column a blank line means a null.
 	Nulls bool
-	// Escaped reports whether a line break after text would be escaped; nil means never.
+	// Escaped reports whether a line break that follows text would be escaped; nil means never.
 	Escaped func(text []byte) bool
 	// Complete reports whether a last line without a line break is complete; nil means that this is
 	// unknown.
 	Complete func(line []byte) bool
 }
 
-// Ready returns the length of the beginning of a text that can be parsed before more text arrives. Blank lines at the
-// end are not included, because only the following text shows whether more rows follow.
+// Ready returns how many bytes at the beginning of a text can be parsed before more text arrives. Ready excludes blank
+// lines at the end, because only the following text shows whether more rows follow.
 func (s *Syntax) Ready(text []byte) int {
 	end := s.Whole(text)
 	if s.Nulls {
@@ -37,7 +37,7 @@ func (s *Syntax) Ready(text []byte) int {
 	return len(trimmed) + bytes.IndexByte(text[len(trimmed):], '\n') + 1
 }
 
-// Rest returns the rows of the last block of a text, without blank lines at the end that are not rows.
+// Rest returns the last block of a text without those blank lines at its end that are not rows.
 func (s *Syntax) Rest(text []byte) []byte {
 	if s.Nulls {
 		return text
@@ -45,13 +45,13 @@ func (s *Syntax) Rest(text []byte) []byte {
 	return bytes.TrimRight(text, "\r\n")
 }
 
-// shortText is the length in bytes up to which a text may lack a final line break, like many hand-written files. Longer
-// texts are exports.
+// shortText is the length in bytes up to which a text file may lack a final line break, because many hand-written files
+// do. Longer files are exports.
 const shortText = 16 << 10
 
-// MayBeTruncated reports whether the end of a text may be missing. The argument size is the length of the text in
-// bytes, and end is the last block of the text. A long text without a final line break may be truncated, unless
-// Complete accepts its last line. A truncated id could be the id of another user.
+// MayBeTruncated reports whether the end of a text file may be missing. The argument size is the length of the text in
+// bytes, and end is the last block of the text. A long text without a final line break may be truncated, unless the
+// function Complete accepts its last line. A truncated id could be the id of another user.
 func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	if LineIsClosed(end) || size <= shortText {
 		return false
@@ -62,7 +62,7 @@ func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 // LineIsClosed reports whether a text ends in a line break or is empty.
 func LineIsClosed(text []byte) bool { return wholeLines(text) == len(text) }
 
-// Blocks cuts a text into blocks of complete rows. A row must have at most HeadBytes bytes.
+// Blocks reads a text and cuts it into blocks of complete rows. A row must have at most HeadBytes bytes.
 type Blocks struct {
 	from   io.Reader
 	syntax Syntax
@@ -71,16 +71,16 @@ type Blocks struct {
 	size   int
 }
 
-// NewBlocks returns the blocks of a text; line is the number of the first line.
+// NewBlocks returns a Blocks that reads the text from a reader. The argument line is the number of the first line.
 func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 	return &Blocks{from: from, line: line, syntax: s}
 }
 
-// Size returns the number of bytes that have been read.
+// Size returns the number of bytes of the text that have been read so far.
 func (b *Blocks) Size() int { return b.size }
 
 // Next reads the next block into buffer, which may grow, and returns the block and the number of its first line. The
-// result last is true for the last block, which may be empty. After an error of the source, line is the number of the
+// result last is true for the last block, which may be empty. After a read error, the result line is the number of the
 // line that cannot be read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
@@ -102,7 +102,8 @@ func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err e
 	return block, line, last, nil
 }
 
-// longRow is the error for a row that exceeds HeadBytes; its value is the number of the row's first line.
+// longRow is the error for a row with more than HeadBytes bytes; the value of longRow is the number of the row's first
+// line.
 type longRow int64
 
 // Error returns a text with the line number and the limit.
@@ -110,8 +111,8 @@ func (l longRow) Error() string {
 	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
 }
 
-// fill reads from a source until block has HeadBytes bytes. last is true if the source returned io.EOF; after any other
-// error, bytes are missing.
+// fill reads from a reader until block has HeadBytes bytes. The result last is true if the reader returned io.EOF;
+// after any other error, bytes are missing.
 func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < HeadBytes {
 		if len(block) == cap(block) {
@@ -129,5 +130,5 @@ func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	return block, false, nil
 }
 
-// wholeLines returns the length of the complete lines at the start of text.
+// wholeLines returns how many bytes at the start of text are complete lines.
 func wholeLines(text []byte) int { return bytes.LastIndexByte(text, '\n') + 1 }

@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
-// pageIDs holds the ids of a Parquet page, one per row. A value that is not a valid id is below 0 or above maxID; the
-// method text returns its original form.
+// pageIDs holds the ids in a Parquet page, one per row. A value below 0 or above maxID is not a valid id; the method
+// text returns the original form of such a value.
 type pageIDs struct {
 	as      idType
 	values  []int64
@@ -20,7 +20,7 @@ type pageIDs struct {
 	present []bool   // nil if no row is null
 }
 
-// ids reads a page of the id column.
+// ids reads a page of the Parquet column with the ids.
 func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	column := g.leaves[0]
 	ids := pageIDs{as: as}
@@ -47,7 +47,8 @@ func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	return ids, checkLength(n, page)
 }
 
-// storedIn returns the values of a page's dictionary, or the values of the page if it has no dictionary.
+// storedIn returns the values in the dictionary of a Parquet page, or the values of the page itself if it has no
+// dictionary.
 func storedIn(page parquet.Page) encoding.Values {
 	if dictionary := page.Dictionary(); dictionary != nil {
 		return dictionary.Page().Data()
@@ -55,7 +56,7 @@ func storedIn(page parquet.Page) encoding.Values {
 	return page.Data()
 }
 
-// take converts the stored values of a column to ids.
+// take converts the stored values of a Parquet column to ids.
 func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	switch p.as {
 	case signed, unsigned:
@@ -90,8 +91,8 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp returns the values of a page. The argument stored holds the values of the page itself, or the dictionary
-// entries to which the page refers.
+// lookUp returns the values of a Parquet page. The argument stored holds the values of the page itself, or the
+// dictionary entries to which the page refers.
 func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	if page.Dictionary() == nil {
 		return stored, nil
@@ -109,8 +110,8 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	return found, nil
 }
 
-// spread moves the values of a page to their rows; a null row gets the zero value. n is the number of values including
-// nulls.
+// spread returns the values of a Parquet page by row; a null row gets the zero value. The result n is the number of
+// values in the page, including nulls.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
@@ -122,7 +123,7 @@ func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows 
 	return rows, n + int(page.NumNulls())
 }
 
-// text returns the value with the index i as text.
+// text returns the text of the value with the index i.
 func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
@@ -144,7 +145,8 @@ func decimalText(word []byte) []byte {
 	return v.Append(nil, 10)
 }
 
-// bigEndian converts the bytes of a number in two's complement. If the number is not a valid id, the result is -1.
+// bigEndian converts the big-endian bytes of a number in two's complement to an id. If the number is not a valid id,
+// the result is -1.
 func bigEndian(word []byte) int64 {
 	v := int64(0)
 	for i, b := range word {
@@ -159,7 +161,7 @@ func bigEndian(word []byte) int64 {
 	return v
 }
 
-// integers converts the stored values to 64 bits.
+// integers converts the stored values of a Parquet column to 64-bit integers.
 func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []int64 {
 	if column.Type().Kind() == parquet.Int64 {
 		return stored.Int64()
@@ -174,7 +176,7 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// codes reads the column of segment or set names, and returns a code, noSegment or badSegment for each row.
+// codes reads the Parquet column of segment or set names, and returns a code, noSegment or badSegment for each row.
 func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
 	codes := []int16{}
 	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
@@ -200,7 +202,7 @@ func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, 
 	return codes, err
 }
 
-// names returns the segment or set names in a page, one per row; nil means null.
+// names returns the segment or set names in a Parquet page, one per row; nil means null.
 func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	column := g.leaves[1]
 	stored := storedIn(page)
@@ -214,7 +216,7 @@ func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	return names, checkLength(n, page)
 }
 
-// byteStrings splits the stored bytes of a column into strings; none of the results is nil.
+// byteStrings splits the stored bytes of a Parquet column into strings. No string in the result is nil.
 func byteStrings(stored *encoding.Values, column *parquet.Column) [][]byte {
 	var list [][]byte
 	if column.Type().Kind() == parquet.FixedLenByteArray {
