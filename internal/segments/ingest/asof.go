@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// date records the as_of of a segment or set. The as_of is the earlier of two times: the time of the newest input file,
-// and the earliest as_of of the segments and sets to which the definition refers. The argument read lists the input
-// files of the definition itself.
+// date records the as_of of a segment or set: the time up to which its input files reflect all changes. The as_of is
+// the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and sets to which
+// the definition refers. The argument read lists the input files of the definition itself.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {
@@ -32,8 +32,8 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// newest returns the time at which the newest file was written. The result is the zero time if the time is unknown for
-// any file.
+// newest returns the time at which the newest of the input files was written. The result is the zero time if the time
+// is unknown for any file.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {
 		if f.ChangedAt == nil {

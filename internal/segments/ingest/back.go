@@ -15,14 +15,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// back collects the data that converts numbers of users to ids, for all inputs of a build. The data is the rests of
-// UUIDs, or text ids. back also finds ids that share an image. A back is safe for concurrent use.
+// back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. For UUIDs,
+// this data is the 64 bits that the image (64-bit number of an id) lacks; for text ids, it is the texts. A back also
+// finds different ids with the same image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
 }
 
-// backShard holds the ids whose images have the same upper bits.
+// backShard holds those ids of a back whose images have the same upper bits.
 type backShard struct {
 	mu     sync.Mutex
 	clean  []backEntry // ascending, each image once
@@ -32,22 +33,24 @@ type backShard struct {
 	pairs  int64
 }
 
-// backEntry is the image of an id, together with the rest of a UUID, or with the position of a text id.
+// backEntry is the image of an id, together with the 64 bits of a UUID that the image lacks, or with the position of a
+// text id.
 type backEntry struct{ image, rest uint64 }
 
-// SharedImage names two ids that share an image, and therefore a log of sends.
+// SharedImage names two ids that have the same image (64-bit number of an id), so that capper counts their sends
+// together.
 type SharedImage struct {
 	A string `json:"a"`
 	B string `json:"b"`
 }
 
-// sharedSamples is the maximum number of pairs with a shared image that a build reports by name.
+// sharedSamples is the maximum number of pairs of ids with the same image that a build reports by name.
 const sharedSamples = 20
 
-// compactAt is the number of added entries after which a backShard is sorted for the first time.
+// compactAt is the number of added ids after which a backShard is sorted for the first time.
 const compactAt = 1 << 12
 
-// newBack returns an empty back, or nil if names is false and the build keeps no ids.
+// newBack returns an empty back, or nil if the build need not convert user numbers to ids (names is false).
 func newBack(scheme *ids.Scheme, names bool) *back {
 	if !names {
 		return nil
@@ -55,7 +58,7 @@ func newBack(scheme *ids.Scheme, names bool) *back {
 	return &back{scheme: scheme}
 }
 
-// add adds the ids of a block. Calling add on a nil back does nothing.
+// add adds the ids of a block of rows to the back. Calling add on a nil back does nothing.
 func (k *back) add(b *format.Block) {
 	if k == nil {
 		return
@@ -79,8 +82,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// compact sorts the entries of a shard and drops repeated ids. If several ids have the same image, compact keeps the
-// first of these ids.
+// compact sorts the ids of a shard by image and drops repeated ids. If several ids have the same image, compact keeps
+// the first of these ids.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -131,7 +134,7 @@ func (s *backShard) byText(a, b backEntry) int {
 	return bytes.Compare(s.text(a), s.text(b))
 }
 
-// packTexts removes the texts of entries that compact has dropped.
+// packTexts removes the texts of ids that compact has dropped from memory.
 func (s *backShard) packTexts() {
 	size := 0
 	for _, e := range s.clean {
@@ -168,7 +171,7 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// finish compacts all shards, and returns the number of pairs of ids that share an image, with the first of these
+// finish compacts all shards, and returns the number of pairs of ids that have the same image, with the first of these
 // pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
@@ -182,7 +185,8 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// number returns the dictionary of all ids, and the Back that converts numbers to ids. number frees the entries.
+// number returns the dictionary of all ids, and the Back that converts user numbers to ids. number frees the memory of
+// the collected ids.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)
 	for i := range k.shards {

@@ -10,10 +10,11 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// maxSamples is the maximum number of bad rows that a build keeps with their values. A build counts all bad rows.
+// maxSamples is the maximum number of bad rows whose values a build keeps for its report. A build counts all bad rows.
 const maxSamples = 20
 
-// badRows counts bad rows and keeps the first bad rows of each file. badRows is safe for concurrent use.
+// badRows counts the bad rows of all input files and keeps the first bad rows of each file. badRows is safe for
+// concurrent use.
 type badRows struct {
 	mu      sync.Mutex
 	count   int64
@@ -35,8 +36,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns the first bad rows in the order of files and rows. If the input has many files, first returns only a
-// few rows of each file, so that the first file does not hide the other files.
+// first returns some bad rows for a report, in the order of files and rows. If many files have bad rows, first returns
+// only a few rows of each, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +54,7 @@ func (b *badRows) first(files int) []format.Bad {
 	return list
 }
 
-// BadRowsError reports that an input has more bad rows than the build tolerates.
+// BadRowsError reports that the input files have more bad rows than the build tolerates.
 type BadRowsError struct {
 	Count     int64
 	Tolerated Tolerance
@@ -87,7 +88,7 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// shown returns how many of the counted bad rows the samples represent.
+// shown returns how many of the counted bad rows the samples stand for.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

@@ -11,7 +11,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// buildFile parses a build file into a plan. Relative paths in a build file start at the folder of the build file.
+// buildFile parses a build file (YAML file that defines segments and sets) into a Plan. Relative paths in a build file
+// start at the folder of the build file.
 type buildFile struct {
 	folder string
 	base   Input // the default settings of all inputs
@@ -19,15 +20,16 @@ type buildFile struct {
 	named  []reference // names in allow_new
 }
 
-// reference is a name, and the position in the build file where the name is used.
+// reference is the name of a segment or set, and the position in the build file where the name is used.
 type reference struct {
 	name string
 	at   yamltree.Value
 }
 
-// Load parses a build file into a plan. The argument base holds the default settings of all inputs; the build file
-// overrides these defaults. The plan into receives the result, and already holds the values of command-line flags. If
-// the build file is readable but faulty, the error contains a *yamltree.Faults with all faults.
+// Load parses a build file (YAML file that defines segments and sets) into a Plan. The argument base holds the default
+// settings of all inputs; the build file overrides these defaults. The argument into is the Plan that receives the
+// result, and already holds the values of command-line flags. If the build file is readable but faulty, the error
+// contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -125,15 +127,15 @@ func (f *buildFile) set(v yamltree.Value) {
 	}
 }
 
-// checkBounds reports limits that contradict each other.
+// checkBounds reports limits of a segment or set in the build file that contradict each other.
 func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
 		v.FaultOf("min_users", "must be at most max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
 	}
 }
 
-// table parses a table of segments, or with set_prefix a table of sets. The rows of a table contain the names of
-// segments or sets. The limits of a table with set_prefix apply to each of its sets.
+// table parses an entry of the build file for a table: input files whose rows name a segment or, with set_prefix, a
+// set. The limits of a table with set_prefix apply to each of its sets.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -172,7 +174,7 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 // input parses an input of the build file: a path, or a mapping with a path, columns and expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
-// inputWith parses an input whose mapping may have additional fields.
+// inputWith parses an input of the build file whose mapping may have additional fields.
 func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamltree.Field {
 	return func(v yamltree.Value) {
 		in := f.base
@@ -224,8 +226,7 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows parses the number of bad rows that the build tolerates and skips; a command-line flag overrides the build
-// file.
+// maxBadRows parses how many bad rows the build may skip; a command-line flag overrides the build file.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {
@@ -244,7 +245,7 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 	}
 }
 
-// accept parses an approved change of the form {name: opted-out, change: "-57%", reason: …}.
+// accept parses an operator's approval of a change, in the form {name: opted-out, change: "-57%", reason: …}.
 func (f *buildFile) accept(v yamltree.Value) {
 	var name, change, reason string
 	v.Fields(map[string]yamltree.Field{"name": text(&name), "change": text(&change), "reason": text(&reason)})

@@ -6,19 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// exactRows and maxSample bound the memory of a counter.
+// exactRows and maxSample limit how much memory a counter of distinct ids needs.
 const (
-	// exactRows is the number of rows up to which all ids are kept; for more rows the count is an
-	// estimate.
+	// exactRows is the number of rows up to which a counter keeps all ids; for more rows the count is an estimate.
 	exactRows = 1 << 16
-	// maxSample is the maximum number of ids in the sample of an estimate, which always holds at least
-	// half as many. The standard error is below 1.2 %.
+	// maxSample is the maximum number of ids in the sample of an estimate; the sample always holds at least half as
+	// many. The standard error is below 1.2 %.
 	maxSample = 1 << 14
 )
 
 // counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive sampling").
 // A counter keeps the ids whose hash is below a limit, and halves the limit when it has too many ids. For most ids, a
-// counter therefore only computes a hash. The result does not depend on the order of the rows. A counter is safe for
+// counter therefore only computes a hash. The count does not depend on the order of the rows. A counter is safe for
 // concurrent use, and its zero value is ready to use.
 type counter[ID uint32 | uint64] struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
@@ -49,8 +48,8 @@ func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	return scratch
 }
 
-// keep adds ids until the sample exceeds most ids, and then halves the limit for hashes. keep returns the ids that it
-// has not processed.
+// keep adds ids to the sample until it has more than "most" ids, and then halves the limit for hashes. keep returns the
+// ids that it has not processed.
 func (c *counter[ID]) keep(ids []ID, most int) (left []ID) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {
@@ -80,7 +79,7 @@ func (c *counter[ID]) halve() {
 	}
 }
 
-// Count returns the number of distinct ids so far; exact is false if the number is an estimate.
+// Count returns the number of distinct ids so far. The result exact is false if the number is an estimate.
 func (c *counter[ID]) Count() (n int64, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

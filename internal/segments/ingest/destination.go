@@ -5,23 +5,24 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// destination receives the rows of inputs: into one set, or into one set for each name in a table.
+// destination receives the rows that workers parse, and adds their users to one set, or to one set for each name in a
+// table.
 type destination interface {
 	isTable() bool
 	// newSink returns a sink for one worker. The names are nil unless the destination is a table.
 	newSink() (sink, format.Names)
-	// addBitmap adds a whole bitmap file; a table rejects it.
+	// addBitmap adds the users of a whole bitmap file; a table rejects a bitmap file.
 	addBitmap(*bitmap.Bitmap) error
 }
 
-// sink receives the rows that one worker has parsed.
+// sink receives the rows that one worker has parsed, for a destination.
 type sink interface {
 	// add adds the rows of a block.
 	add(*format.Block)
 	flush()
 }
 
-// oneSet is the destination for the inputs of one segment or set.
+// oneSet is the destination for inputs whose rows all belong to one segment or set.
 type oneSet struct{ set *bitmap.Set }
 
 func (o *oneSet) isTable() bool { return false }

@@ -9,15 +9,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// file is one file of an input, after the input's pattern has been expanded.
+// file is one input file, after the file pattern of its input has been expanded.
 type file struct {
 	name  string
 	input Input
 	of    int // index of its input
 }
 
-// expand replaces patterns by the matching files, in order. A pattern without a match is an error, because a late
-// export must not produce empty segments.
+// expand replaces each file pattern by the matching files, in order. A pattern without a matching file is an error, so
+// that an export that is late does not produce empty segments.
 func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 	var files []file
 	stdins := 0

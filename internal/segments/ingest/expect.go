@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Expect states the minimum content of an input, so that a build detects an incomplete export before publishing it. The
-// zero value expects nothing.
+// Expect states the minimum content of an input, so that a build detects an incomplete export before it publishes the
+// users. The zero Expect allows any content.
 type Expect struct {
 	MinFiles int64
 	MinRows  int64 // rows with an id, in all files of the input
@@ -15,10 +15,10 @@ type Expect struct {
 	NewerThan time.Duration
 }
 
-// Shortfalls returns the unmet expectations of all inputs that the reader has read so far.
+// Shortfalls returns texts about inputs, among those read so far, that have less content than their Expect states.
 func (r *reader) Shortfalls() []string { return r.shortfalls }
 
-// expect compares the reports about the files of inputs with the expectations of the inputs.
+// expect compares the reports about the files of each input with the minimum content that the input's Expect states.
 func (r *reader) expect(inputs []Input, files []file, reports []FileReport) {
 	for i, in := range inputs {
 		var count, rows int64

@@ -23,7 +23,7 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked returns a field that passes a non-empty text to the function set, which parses the text.
+// checked returns a field of the build file that passes a non-empty text to the function set, which parses the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -75,7 +75,7 @@ func age(to *time.Duration) yamltree.Field {
 	}
 }
 
-// whole returns a field for a whole number from 0, in YAML's notation, which allows 1_000_000.
+// whole returns a field of the build file for a whole number from 0, in YAML's notation, which allows 1_000_000.
 func whole(set func(int64)) yamltree.Field {
 	return func(v yamltree.Value) {
 		n, err := uint64(0), strconv.ErrSyntax
@@ -104,7 +104,8 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows returns a field with the value true, false, or the percentage of users who may leave a set.
+// onlyGrows returns a field of the build file that says whether a set only grows: true, false, or the percentage of
+// users who may leave.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
@@ -116,8 +117,8 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 	}
 }
 
-// ParseGrowth parses whether a set only grows. The text is true, false, or the share of users who may leave in one
-// publish, such as 0.1%. The text true means publish.UsualMaxLoss.
+// ParseGrowth parses an operator's setting whether a set only grows. The text is "true", "false", or the percentage of
+// users who may leave in one publish, such as "0.1%". The text "true" means the percentage publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":
@@ -133,13 +134,14 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
 }
 
-// addChangeBounds adds the build-file fields that limit the changes of a segment or set.
+// addChangeBounds adds those build-file fields that limit the changes of a segment or set to the map of fields.
 func addChangeBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
 	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
 }
 
-// addBounds adds the build-file fields that limit a published segment or set.
+// addBounds adds those build-file fields that limit the size and the changes of a published segment or set to the map
+// of fields.
 func addBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	users := func(to **uint64) yamltree.Field {
 		return whole(func(n int64) { u := uint64(n); *to = &u })

@@ -14,18 +14,18 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// FileReport describes the content of one file.
+// FileReport describes the content of one input file for the report of a build.
 type FileReport struct {
 	File   string `json:"file"`
 	Format Format `json:"format"`
-	// Column is the column of the ids: its name, or its number if there is no header. It is empty for
-	// text and bitmaps.
+	// Column is the column of the ids: its name, or its number if there is no header. Column is empty for text files
+	// and bitmaps.
 	Column string `json:"column,omitempty"`
 	// NameColumn is the column of the names of segments or sets in a table.
 	NameColumn string `json:"name_column,omitempty"`
 	Rows       int64  `json:"rows"` // rows with an id; for a bitmap its ids
-	// DistinctIDs is the number of different ids; an estimate within a few per cent if
-	// DistinctEstimated is set.
+	// DistinctIDs is the number of different ids. If DistinctEstimated is set, DistinctIDs is an estimate within a few
+	// per cent.
 	DistinctIDs       int64  `json:"distinct_ids"`
 	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`
 	Bad               int64  `json:"bad_rows,omitempty"` // in lines, if a row spans several
@@ -36,7 +36,7 @@ type FileReport struct {
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 }
 
-// fileReader reads one file.
+// fileReader reads one input file.
 type fileReader struct {
 	reader *reader
 	file   file
@@ -137,7 +137,7 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *format.File) error {
 	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names, f.reader.cfg.Scheme))
 }
 
-// readParquet reads several row groups in parallel.
+// readParquet reads the row groups of a Parquet file, several of them in parallel.
 func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	from, size, err := src.Seekable()
 	if err != nil {
@@ -165,7 +165,8 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	return errors.Join(append(faults, err, src.CheckLength())...)
 }
 
-// maxRoaringBytes is larger than the largest bitmap of 32-bit ids; bitmap.Read checks the exact limit.
+// maxRoaringBytes limits how much of a bitmap file is read. It is larger than the largest bitmap of 32-bit ids;
+// bitmap.Read checks the exact limit.
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a bitmap in the portable roaring format for 32-bit ids.
@@ -182,7 +183,7 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	return f.to.addBitmap(b)
 }
 
-// take passes the content of a worker's block to the worker's sink and empties the block.
+// take passes the rows in a worker's block to the worker's sink and empties the block.
 func (f *fileReader) take(w *worker) {
 	b := w.block
 	w.sink.add(b)

@@ -11,8 +11,8 @@ import (
 // Format is the format of an input file.
 type Format string
 
-// These constants are the formats of input files. The format auto means that the extension of the file's name decides
-// or, if the extension is unknown, the first bytes of the file.
+// These constants are the formats of input files. With the format "auto", the extension of the file's name determines
+// the format or, if the extension is unknown, the first bytes of the file.
 const (
 	auto    Format = ""
 	Text    Format = "text"
@@ -23,20 +23,21 @@ const (
 	roaring Format = "roaring"
 )
 
-// formatReader defines one format.
+// formatReader defines how to recognise and read one file format.
 type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
 	extensions []string // extensions of file names, without the dot
-	// magic holds the first bytes of every file of a binary format that format.CheckKind knows. Otherwise it is empty.
+	// magic holds the first bytes of every file of a binary format that format.CheckKind knows; empty for other
+	// formats.
 	magic string
 	// starts reports whether a file that begins with head probably has the format.
 	starts func(head []byte) bool
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
 
-// formatReaders is the only list of formats. Flags, help, build files and tests range over this list. If the name of a
-// file does not show its format, readerOf checks the first bytes against the formats in reverse order, because the
+// formatReaders is the only list of file formats. Flags, help texts, build files and tests use this list. If the name
+// of a file does not show its format, readerOf compares the first bytes with the formats in reverse order, because the
 // first format, text, accepts any bytes.
 func formatReaders() []formatReader {
 	return []formatReader{
@@ -60,8 +61,8 @@ func formats() (formats []Format) {
 // Known reports whether users can request the format by name.
 func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
-// FormatWords returns texts about the formats for command lines, by the names that help texts contain: ${formats} lists
-// the values of a flag, and ${format_titles} names the formats in a sentence.
+// FormatWords returns texts about the file formats with which the help of a command replaces ${formats} and
+// ${format_titles}. The first text lists the values of a flag, and the second names the formats in a sentence.
 func FormatWords() map[string]string {
 	var names, titles []string
 	for _, r := range formatReaders() {
@@ -74,9 +75,9 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the reader of a file. readerOf uses the requested format. If no format is requested, readerOf uses
-// the extension of the file's name, without the extension of a compression. If the extension is unknown, readerOf uses
-// the first bytes of the file. readerOf returns false for an unknown format.
+// readerOf returns the formatReader for a file. If the user requested a format, readerOf uses it. If no format is
+// requested, readerOf uses the extension of the file's name, without the extension of a compression. If the extension
+// is unknown, readerOf uses the first bytes of the file. readerOf returns false if it cannot determine the format.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

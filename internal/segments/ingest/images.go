@@ -14,14 +14,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// imageList holds the images of the users of one segment, set or ingredient.
+// imageList holds the images (64-bit numbers of ids) of the users of one segment, or of one set.
 type imageList struct {
 	mu     sync.Mutex
 	chunks [][]uint64 // as they were read
 	sorted []uint64   // ascending, each image once; set by sort
 }
 
-// chunkImages is the number of images that a worker collects for an imageList before it takes the lock of the list.
+// chunkImages is the number of images (64-bit numbers of ids) that a worker collects before it locks an imageList to
+// add them.
 const chunkImages = 1 << 16
 
 func (l *imageList) take(chunk []uint64) {
@@ -30,8 +31,8 @@ func (l *imageList) take(chunk []uint64) {
 	l.chunks = append(l.chunks, chunk)
 }
 
-// imageLists is the destination for inputs whose ids are not dense. An imageLists has one list, or one list for each
-// name in a table.
+// imageLists is the destination for inputs whose ids are not dense. An imageLists has one list of images, or one list
+// for each name in a table.
 type imageLists struct {
 	of     *images
 	scheme *ids.Scheme
@@ -80,8 +81,8 @@ func (s *imageSink) flush() {
 	s.chunk = nil
 }
 
-// tableChunk is the number of images that a worker collects for one name in a table before it takes a lock. tableChunk
-// is less than chunkImages, because a table may have many names.
+// tableChunk is the number of images that a worker collects for one name in a table before it locks the imageList of
+// the name to add them. tableChunk is less than chunkImages, because a table may have many names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -116,20 +117,21 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// images holds the ids of all inputs of a build whose ids are not dense, until the ids have numbers.
+// images holds the ids of all inputs of a build until every id has a user number; it is used if ids are not dense.
 type images struct {
 	lists []*imageList
 	back  *back
 	twins *twinFinder
 }
 
-// keep stores the ids of a block, which their images do not contain.
+// keep stores what the images of a block's ids do not contain: the data that converts images to ids, and texts that may
+// be twins.
 func (m *images) keep(b *format.Block) {
 	m.back.add(b)
 	m.twins.add(b)
 }
 
-// newList adds an empty list of images.
+// newList adds an empty list of images, and returns it.
 func (m *images) newList() *imageList {
 	l := &imageList{}
 	m.lists = append(m.lists, l)
@@ -147,18 +149,20 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// release returns the memory of large lists to the operating system at once. Without release, the Go runtime would
-// return this memory only after the build has used much more memory.
+// release returns the memory of large lists to the operating system at once. Otherwise the Go runtime would return this
+// memory only after the build had used much more memory.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()
 	}
 }
 
-// partBits is the number of upper bits of an image by which the lists are split, so that all cores can merge the lists.
+// partBits is the number of upper bits of an image by which the lists are divided into parts. All CPU cores then merge
+// parts of the lists in parallel.
 const partBits = 11
 
-// number returns the dictionary of all images in the lists, and the Back that converts numbers to ids, or nil.
+// number returns the dictionary of all images in the lists, and the Back that converts user numbers to ids. The Back is
+// nil if the build keeps no ids.
 func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, error) {
 	if m.back != nil {
 		return m.back.number()
@@ -193,7 +197,7 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// part returns the images of all lists whose upper bits have the given value, in ascending order, each once.
+// part returns, from all lists, the images whose upper bits have the given value, in ascending order, each once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -238,7 +242,7 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// numbered converts the images of a list to a bitmap of their numbers in the dictionary, and frees the list.
+// numbered converts the images of a list to a bitmap of user numbers in the dictionary, and frees the list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))
 	const piece = 1 << 16

@@ -11,31 +11,30 @@ import (
 // FinalNewline says whether the last line of a text, CSV, TSV or NDJSON file must end in a line break.
 type FinalNewline string
 
-// newlineAuto requires a final line break in files of more than 16 KiB, because no other sign shows that a file is
+// newlineAuto requires a final line break in files of more than 16 KiB, because nothing else shows whether a file is
 // truncated. For NDJSON, newlineAuto requires no final line break, because the closing brace of the last object shows
-// that the object is complete.
+// that the file is complete.
 const (
 	newlineAuto     FinalNewline = ""
 	newlineRequired FinalNewline = "required"
 	newlineOptional FinalNewline = "optional"
 )
 
-// Known reports whether f is one of the constants.
+// Known reports whether f is one of the values of FinalNewline defined here.
 func (f FinalNewline) Known() bool {
 	return f == newlineAuto || f == newlineRequired || f == newlineOptional
 }
 
-// Input is one file, or one pattern that matches files.
+// Input is one input file of a build, or one pattern that matches several files, with the settings to read them.
 type Input struct {
 	// Path is a file, a pattern with * ? [ ], s3://bucket/key (also with a pattern), or "-" for
 	// standard input.
 	Path   string
 	Format Format
 	Header format.Header
-	// IDColumn is the column of the ids: a name, or a number from 1. Empty means the column user_id if
-	// the header has it, else the only column with a usual name of a user's id, else the first. A
-	// header that only has ids of other things is an error. NDJSON and Parquet need a name; empty
-	// means user_id.
+	// IDColumn is the column of the ids: a name, or a number from 1. Empty means the column user_id if the header has
+	// it, else the only column with a usual name of a user's id, else the first. If the header only names ids of other
+	// things, such as orders, reading fails. NDJSON and Parquet need a name; empty means user_id.
 	IDColumn string
 	// SegmentColumn is the column of the names in a table. Empty means the column segment, else the
 	// second column.
@@ -50,7 +49,7 @@ type Input struct {
 	FinalNewline FinalNewline
 }
 
-// SetDelimiter parses and sets the delimiter.
+// SetDelimiter parses the delimiter of the input's columns and sets the field Delimiter.
 func (in *Input) SetDelimiter(s string) error {
 	if s == `\t` {
 		s = "\t"

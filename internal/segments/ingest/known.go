@@ -8,10 +8,10 @@ import (
 	"capper/internal/segments"
 )
 
-// WarningsOver adds warnings to the result of an amend: pairs of ids that share an image, and twins, among the ids of
-// the amend and of the live generation. The generation live has a Back only if the amend has new ids and the location
-// keeps names. If live has no Back, the result has the pairs among the ids of the files, and the twins whose plain form
-// is an id.
+// WarningsOver adds warnings about the ids of an amend (update of some sets) and of the live generation to the result.
+// The warnings name ids that have the same image, and twins (text ids that differ only in case or blanks). The argument
+// live has a Back only if the amend has new ids and the location stores a BackFile. If live has no Back, the warnings
+// cover only ids of the input files that share an image, and twins whose plain form is an id.
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
@@ -30,7 +30,8 @@ func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	return &over
 }
 
-// addShared adds the pairs of an id in the files and a live id that share an image.
+// addShared adds pairs with the same image, of an id in the input files and a different id of the live generation, to
+// the result.
 func (r *Result) addShared(live *segments.Generation) {
 	own := r.Candidate
 	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]
@@ -46,8 +47,8 @@ func (r *Result) addShared(live *segments.Generation) {
 	}
 }
 
-// addRelated adds the odd texts of a Back that may be twins of ids in the files. An odd text may be a twin if its plain
-// form is an id of the files, or the plain form of an odd text of the files.
+// addRelated adds those texts of a Back that may be twins of ids in the input files (differ only in case or blanks). A
+// text of the Back may be a twin if its plain form equals an id of the files or the plain form of such an id.
 func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
 	plainForms := map[uint64]bool{}
 	for _, one := range f.odd {
@@ -67,7 +68,8 @@ func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary)
 	}
 }
 
-// oddOf returns an oddText for a text, or false if the text is in its plain form.
+// oddOf returns an oddText for a text id, or false if the text is already in its plain form (lower case, without blanks
+// around it).
 func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
 	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// If ids are not dense, users get their numbers after all inputs have been read. The number of a user is the rank of
-// the id's image among all images. The build therefore reads the inputs of all definitions before it makes the first
-// definition.
+// If ids are not dense, a build gives users their numbers after it has read all inputs. The number of a user is the
+// rank of the id's image (64-bit number) among all images. The build therefore reads the inputs of all definitions
+// before it makes the first segment or set.
 
-// input holds the users of a definition's inputs.
+// input holds the users from the input files of a segment's or set's definition.
 type input struct {
 	list  *imageList
 	users *bitmap.Bitmap // nil until the numbers are known
 	files []FileReport
 }
 
-// readTableImages reads the tables of segments into lists of images, for ids that are not dense.
+// readTableImages reads the tables whose rows name segments into lists of images, for ids that are not dense.
 func (b *builder) readTableImages(ctx context.Context) error {
 	known := newTable(b.known())
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
@@ -37,7 +37,8 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	return nil
 }
 
-// readSetImages reads one table of sets. The bitmaps in the result are nil until the ids have numbers.
+// readSetImages reads one table whose rows name sets. The bitmaps in the result are nil until the ids have user
+// numbers.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }
@@ -57,8 +58,8 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// number reads the inputs of all necessary definitions, and gives the candidate the dictionary of all ids. Afterwards
-// the users of tables and inputs have numbers.
+// number reads the inputs of all necessary definitions, and sets the candidate's dictionary of all ids. number then
+// converts the users of tables and inputs to bitmaps of user numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
@@ -103,8 +104,8 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 	return nil
 }
 
-// needed returns the definitions that a build must make, in the order of the build: the definitions of the segments and
-// of the published sets. Each definition follows the definitions to which it refers.
+// needed returns the definitions of segments and sets that a build must make, in the order in which the build makes
+// them. Each definition follows the definitions to which it refers.
 func (b *builder) needed(names []string) (list []*Definition) {
 	seen := map[string]bool{}
 	var visit func(name string)

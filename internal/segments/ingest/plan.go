@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Plan describes a build, from command-line flags or a build file.
+// Plan describes a build of segments and sets; it comes from command-line flags or a build file.
 type Plan struct {
 	// Segments is in the order of precedence. If it is empty, Order names the segments, and tables
 	// contain them.
@@ -19,35 +19,35 @@ type Plan struct {
 	// Sets holds named definitions to which others refer. Sets with Publish are published beside the
 	// segments, in this order.
 	Sets []Definition
-	// Tables hold ids with the names of their segments or of entries of Sets. The rows of a name are
-	// added to the inputs of that segment or set; any other name makes a bad row.
+	// Tables are input files whose rows have an id and the name of a segment or of an entry of Sets. The build adds the
+	// ids to the inputs of the named segment or set; a row with any other name is bad.
 	Tables []Input
-	// SetTables hold ids with the names of their sets, all of which are published after Sets.
+	// SetTables are input files whose rows have an id and the name of a set. All these sets are published after Sets.
 	SetTables []SetTable
-	// SetsAlone marks the plan of an amend, which has sets and no segments.
+	// SetsAlone marks the plan of an amend (update of some sets), which has sets and no segments.
 	SetsAlone bool
 	// Precedence resolves overlaps: a user in several segments stays in the first one. If it is false,
 	// overlaps are an error.
 	Precedence bool
 	// Order, if not empty, names all segments in the order of precedence and requires Precedence.
 	Order []string
-	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
+	// MaxBadRows says how many bad rows the build skips and counts before it returns an error.
 	MaxBadRows Tolerance
-	// Bounds holds the limits for publishing without approval. Run leaves the check to its caller.
+	// Bounds holds the limits for publishing without an operator's approval. Run leaves the check to its caller.
 	Bounds publish.Bounds
-	// AsOf holds the stated as_of of published sets, by name; country/* stands for all sets of a folder.
-	// Other sets get the time of their newest input file.
+	// AsOf holds the as_of that the operator stated for published sets, by name; "country/*" stands for all sets of a
+	// folder. Other sets get the time of their newest input file.
 	AsOf map[string]time.Time
 }
 
-// SetTable describes tables whose rows name sets. The prefix plus the name in a row is the name of a set; the build
-// adds the users to an existing set of this name.
+// SetTable describes input files (tables) whose rows have an id and the name of a set. The prefix plus the name in a
+// row is the name of the set. If the plan already has a set with this name, the build adds the users to it.
 type SetTable struct {
 	Prefix string // for example tz/
 	Inputs []Input
 }
 
-// AddSetTable adds tables of sets with a prefix to the tables that already have this prefix.
+// AddSetTable adds input files whose rows name sets to the plan's SetTable with the same prefix.
 func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 	for i := range p.SetTables {
 		if p.SetTables[i].Prefix == prefix {
@@ -73,7 +73,7 @@ type Definition struct {
 	Growth publish.Growth
 }
 
-// check returns all faults of the plan at once.
+// check returns an error that lists all faults of the plan.
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
@@ -132,7 +132,7 @@ func (p *Plan) check() error {
 	return errors.Join(faults...)
 }
 
-// checkName checks the name of a segment or set. Only a published set may have a longer name with folders.
+// checkName checks the name of the segment or set. Only a published set may have a longer name that contains folders.
 func (r *Definition) checkName() error {
 	if r.Publish {
 		return segments.CheckSetName(r.Name)
@@ -148,7 +148,7 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// mayBeInTable reports whether a definition may get all of its users from the rows of a table.
+// mayBeInTable reports whether the segment or set may get all of its users from the rows of a table.
 func (p *Plan) mayBeInTable(r *Definition) bool {
 	return len(p.Tables) > 0 || r.Publish && p.inSetTable(r.Name)
 }
@@ -157,12 +157,12 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// published returns the sets of the plan that the generation will contain.
+// published returns those sets of the plan that the published generation will contain.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
 
-// SetGrowth sets whether a published set only grows.
+// SetGrowth stores in the plan whether the named published set only grows.
 func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name && p.Sets[i].Publish {
@@ -173,7 +173,8 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
-// SetAsOf sets the as_of of a published set, or of a folder of sets such as country/*.
+// SetAsOf stores in the plan the as_of that the operator stated for a published set, or for a folder of sets such as
+// "country/*".
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)
@@ -199,8 +200,8 @@ func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
 
-// named returns a function that reports whether a definition has the given name, or is in the given folder such as
-// country/*.
+// named returns a function that reports whether a definition has the given name, or is in the given folder, such as
+// "country/*".
 func named(name string) func(Definition) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")
 	return func(d Definition) bool {
@@ -208,15 +209,15 @@ func named(name string) func(Definition) bool {
 	}
 }
 
-// Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a folder of sets
-// such as country/*. Publishes does not find names inside tables, which are not known yet.
+// Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a folder of such
+// sets, such as "country/*". Publishes does not find names in the rows of tables, because these are not known yet.
 func (p *Plan) Publishes(name string) bool {
 	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }
 
 func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }
 
-// kindOf returns the kind of a named definition for error messages.
+// kindOf returns, for error messages, whether a name belongs to a segment or to a set of the plan.
 func (p *Plan) kindOf(name string) string {
 	if slices.ContainsFunc(p.Segments, func(s Definition) bool { return s.Name == name }) {
 		return "segment"

@@ -7,14 +7,14 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// pool holds the workers that parse the blocks of all files of one destination.
+// pool holds the workers that parse the blocks of all files that go to one destination.
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
 	buffers *sync.Pool // pool of *[]byte, blocks to fill; shared by all destinations
 }
 
-// worker holds the buffers that one goroutine of the pool reuses.
+// worker holds the buffers that one goroutine of the pool reuses for each block.
 type worker struct {
 	sink    sink
 	block   *format.Block
@@ -22,7 +22,8 @@ type worker struct {
 	images  []uint64 // likewise
 }
 
-// startPool starts the workers. The argument keep is the maximum number of bad rows that a worker keeps of a block.
+// startPool starts the workers of a pool. The argument keep is the maximum number of bad rows that a worker keeps of a
+// block.
 func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -41,13 +42,14 @@ func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Poo
 	return p
 }
 
-// stop waits until the workers have done all work. The caller must not add more work.
+// stop waits until the workers of the pool have done all work. The caller must not add more work.
 func (p *pool) stop() {
 	close(p.work)
 	p.wg.Wait()
 }
 
-// do passes work to a worker and waits until a worker accepts it. pending counts the work until it is done.
+// do passes work to a worker of the pool and waits until a worker has accepted it. The WaitGroup pending counts the
+// work until it is done.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)
 	counted := func(w *worker) {

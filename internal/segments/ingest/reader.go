@@ -17,24 +17,23 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Config configures a reader. The zero value is usable.
+// Config configures how a build reads its inputs. The zero Config is usable.
 type Config struct {
 	S3    objects.S3Config // for inputs named s3://…
 	Stdin io.Reader        // for the input "-"; nil: it is empty
 	// Scheme is that of the ids in the inputs; nil means dense ids.
 	Scheme *ids.Scheme
-	// Names means that the build keeps the data that converts numbers back to ids.
+	// Names means that the build keeps the data with which capper converts user numbers back to ids.
 	Names bool
-	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
+	// MaxBadRows says how many bad rows a reader skips and counts before Check returns an error.
 	MaxBadRows Tolerance
 	// BadRows is called with all bad rows of a block, in any order, from several goroutines. Nil
 	// disables the call.
 	BadRows func([]format.Bad)
 	// Workers is the number of concurrent parsers. 0 means one per core.
 	Workers int
-	// Progress is called when files are opened and read: total grows by a file's size if it is known,
-	// and read by the number of bytes read. It is called from several goroutines. Nil disables the
-	// call.
+	// Progress is called when files are opened and read: total grows by a file's size if it is known, and read by the
+	// number of bytes read. Several goroutines call Progress. Nil disables the call.
 	Progress format.Progress
 	// Now is the time from which the age of files is measured. Zero means the time of NewReader.
 	Now time.Time
@@ -47,8 +46,8 @@ func (c *Config) kind() ids.Kind {
 	return c.Scheme.Kind()
 }
 
-// reader reads inputs into sets. The caller must call the methods of a reader one after the other; each method uses all
-// workers.
+// reader reads input files into sets of users. The caller must call the methods of a reader one after the other; each
+// method uses all workers.
 type reader struct {
 	cfg      Config
 	s3       *objects.S3Files
@@ -61,7 +60,7 @@ type reader struct {
 	leftOut    []string
 }
 
-// NewReader returns a reader of inputs.
+// NewReader returns a reader of input files with the given configuration.
 func NewReader(cfg Config) *reader {
 	if cfg.Workers <= 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -80,13 +79,13 @@ func NewReader(cfg Config) *reader {
 // Reports returns a report for each file that has been read, in order.
 func (r *reader) Reports() []FileReport { return r.reports }
 
-// LeftOut returns the files that match a pattern but contain no data according to their names: hidden files, _SUCCESS,
-// .crc.
+// LeftOut returns the files that match a pattern but that the reader skipped, because by their names they contain no
+// data: hidden files, _SUCCESS, .crc.
 func (r *reader) LeftOut() []string { return r.leftOut }
 
-// Check returns a *BadRowsError if there were more bad rows than the build tolerates, or if a file has only bad rows. A
-// reader continues after bad rows in order to report all bad rows, so the caller must call Check before using the
-// result.
+// Check returns a *BadRowsError if the inputs had more bad rows than the build tolerates, or if a file has only bad
+// rows. A reader continues after bad rows in order to report all of them, so the caller must call Check before it uses
+// the sets.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -96,7 +95,7 @@ func (r *reader) Check() error {
 		Samples: r.bad.first(r.fileSeen)}
 }
 
-// BadRows returns the number of bad rows so far, and the first bad rows.
+// BadRows returns the number of bad rows that the reader has found so far, and the first of them.
 func (r *reader) BadRows() (int64, []format.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs reads the ids of the inputs into one set.
@@ -105,8 +104,8 @@ func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, erro
 	return set, r.read(ctx, inputs, &oneSet{set: set})
 }
 
-// ReadTable reads tables of ids and segment names. If known is not nil, a row with any other name is bad; nil allows
-// every valid segment name.
+// ReadTable reads input files whose rows have an id and the name of a segment. If the argument known is not nil, a row
+// with any other name is bad; nil allows every valid segment name.
 func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {
@@ -115,7 +114,7 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// read reads all files of the inputs into a destination, several files in parallel.
+// read reads all files of the inputs and passes their rows to a destination. It reads several files in parallel.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
@@ -153,8 +152,8 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that a reader opens at the same time, because reading a small object is mostly
-// waiting for its first byte.
+// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number is high because reading a small
+// object is mostly waiting for its first byte.
 const s3AtOnce = 32
 
 // atOnce returns how many of the files the reader reads in parallel.
@@ -167,14 +166,15 @@ func (r *reader) atOnce(files []file) int {
 	return r.cfg.Workers
 }
 
-// InputError reports an input that is missing, damaged, or of another kind than stated. If the storage of an input
+// InputError reports an input file that is missing, damaged, or of another kind than stated. If the storage of a file
 // cannot be reached, or not in time, the error has another type.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// inputFault returns a fault of an input as an InputError, and a fault of the storage or the connection unchanged.
+// inputFault wraps a fault of an input file in an InputError, and returns a fault of the storage or the connection
+// unchanged.
 func inputFault(err error) error {
 	var storage *objects.StorageError
 	if errors.As(err, &storage) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -183,7 +183,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault returns the original fault, and not the cancellations that the fault caused.
+// firstFault returns the original fault of parallel work, and not the cancellations that this fault caused.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

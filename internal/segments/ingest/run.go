@@ -15,17 +15,18 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Result is the result of a build.
+// Result is the result of a build: the segments and sets, and facts about the input files.
 type Result struct {
 	Candidate *publish.Candidate
-	// Overlaps lists the segments of the inputs that share users, before or after resolution.
+	// Overlaps lists pairs of segments that have users in common in the inputs. Overlaps has these pairs whether or not
+	// Run resolved them.
 	Overlaps []publish.Overlap
 	Files    []FileReport
 	BadRows  int64
 	Samples  []format.Bad // the first bad rows
-	// Shortfalls lists the unmet expectations of the inputs.
+	// Shortfalls lists inputs that have less content than their Expect states.
 	Shortfalls []string
-	// Shared lists the first pairs of known ids that share an image, of SharedCount pairs. Twins describes texts that
+	// Shared lists the first of SharedCount pairs of known ids that have the same image. Twins describes text ids that
 	// are nearly the same.
 	Shared      []SharedImage
 	SharedCount int64
@@ -35,7 +36,8 @@ type Result struct {
 	LeftOut []string
 }
 
-// Proposal returns the result as a proposal for the publish guard, for publishing over base.
+// Proposal converts the result to the form in which the guard of package publish judges it; base is the live state to
+// be replaced.
 func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	p := &publish.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
 	for _, f := range r.Files {
@@ -46,7 +48,8 @@ func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	return p
 }
 
-// OverlapError reports segments that share users although the plan sets no precedence.
+// OverlapError reports that segments have users in common although the plan does not say which segment takes
+// precedence.
 type OverlapError struct {
 	Overlaps []publish.Overlap
 }
@@ -63,7 +66,7 @@ func (e *OverlapError) Error() string {
 	return text
 }
 
-// PlanError reports a fault of the plan itself.
+// PlanError reports a fault of the build's plan, not of its input files.
 type PlanError struct{ Err error }
 
 func (e *PlanError) Error() string { return e.Err.Error() }
@@ -72,8 +75,8 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // step is called with a description of each step of Run, for progress output.
 type step func(what string)
 
-// Run reads the inputs and builds the segments and sets. If the error is an *OverlapError or a *BadRowsError, Run also
-// returns the result for a report; the caller must not publish this result.
+// Run reads the input files of a plan and builds the segments and sets. If the error is an *OverlapError or a
+// *BadRowsError, Run also returns the result for a report; the caller must not publish this result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -112,8 +115,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	return result, nil
 }
 
-// builder builds the definitions of one plan. A builder keeps finished results as bitmaps, so that besides tables and
-// operands only one Set is in memory at a time.
+// builder makes the segments and sets that a plan defines. A builder converts each finished one to a bitmap, so that
+// besides tables and operands only one bitmap.Set is in memory at a time.
 type builder struct {
 	plan   *Plan
 	reader *reader
@@ -204,7 +207,7 @@ func (b *builder) readSets(ctx context.Context, t SetTable) (map[string]*bitmap.
 	return b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
 }
 
-// readInputs returns the users of a definition's inputs, and the reports about the input files.
+// readInputs returns the users from the input files of a definition, and the reports about these files.
 func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, []FileReport, error) {
 	if b.images != nil {
 		of := b.read[r.Name]
@@ -223,8 +226,8 @@ func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, [
 	return set, b.reader.Reports()[before:], nil
 }
 
-// readSetTables reads the tables of sets. readSetTables adds a definition for each set that the plan does not define,
-// in the order of names, because the order in the files has no meaning.
+// readSetTables reads the tables whose rows name sets. readSetTables adds a definition for each named set that the plan
+// does not define, in the order of names, because the order in the files has no meaning.
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
@@ -255,7 +258,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// known returns the names of segments and sets that the rows of a table may contain.
+// known returns the names of segments and sets that may occur in the rows of a table.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()
@@ -268,7 +271,7 @@ func (b *builder) known() []string {
 	return names
 }
 
-// names returns the segments in the order of precedence.
+// names returns the names of the segments in the order of precedence.
 func (b *builder) names() ([]string, error) {
 	var names []string
 	for _, r := range b.plan.Segments {
@@ -286,7 +289,8 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make builds a definition after the definitions to which it refers. make builds each definition once.
+// make returns the users of the named segment or set, and first makes the segments and sets to which its definition
+// refers. make computes each segment or set only once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil

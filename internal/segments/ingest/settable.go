@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// ReadSets reads tables of ids and names of sets. The prefix plus the name in a row is the name of a set that holds the
-// user. A row is bad if the prefix plus its name is not a valid name of a set.
+// ReadSets reads input files whose rows have an id and the name of a set. The prefix plus the name in a row is the name
+// of the set to which the user belongs. A row is bad if the prefix plus its name is not a valid name of a set.
 func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
 	t := &setTable{}
 	check := func(name string) error { return segments.CheckSetName(prefix + name) }
@@ -31,7 +31,7 @@ func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (m
 var errTooManySets = fmt.Errorf("table has more than %d different sets: is this the column of set names?",
 	segments.MaxSets)
 
-// setTable is the destination of tables whose rows name sets. A setTable may have many sets, most of them small.
+// setTable is the destination for input files whose rows name sets. A setTable may have many sets, most of them small.
 type setTable struct {
 	names   *names
 	members []*members
@@ -78,7 +78,7 @@ func (s *setTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// members holds the users of one set: as a list while there are few users, and later as a bitmap.Set.
+// members holds the users of one set: as a list while the set has few users, and later as a bitmap.Set.
 type members struct {
 	mu   sync.Mutex
 	list []uint32

@@ -12,8 +12,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names assigns codes to the names in a table's rows, in the order of their first appearance. The codes differ between
-// runs, but no result depends on the codes.
+// names assigns numeric codes to the names of segments or sets in a table's rows, in the order of their first
+// appearance. The codes differ between runs, but no result depends on them.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns why rows with this name are bad
@@ -65,10 +65,10 @@ func (n *names) refuse(name string) error {
 	return err
 }
 
-// errNoName reports an empty name, with a clearer text than the rule for names.
+// errNoName reports that the name of a segment or set is empty, with a clearer text than the rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
-// table is the destination of tables whose rows name segments or sets.
+// table is the destination for input files whose rows name segments or sets.
 type table struct {
 	known []string // nil: every name
 	names *names
@@ -106,7 +106,8 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
-// similar returns a hint with the expected name that differs only in upper and lower case.
+// similar returns a hint for an error text: the expected name that differs from the given one only in upper and lower
+// case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
 		if strings.EqualFold(known, name) {
@@ -149,10 +150,10 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 	return code, nil
 }
 
-// splitter groups the ids or images of a block by the codes of their names.
+// splitter groups the ids of a block by the code of the segment or set to which each row belongs.
 type splitter[ID uint32 | uint64] [][]ID
 
-// split appends each id to the list of its code and returns the lists by code.
+// split appends each id to the list for the code of its row, and returns the lists by code.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {

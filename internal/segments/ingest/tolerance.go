@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Tolerance is the number of bad rows that a build skips and counts instead of returning an error. The zero value
-// allows no bad row. A file without any good row is always an error.
+// Tolerance says how many bad rows a build skips and counts before it returns an error. The zero Tolerance allows no
+// bad row. A file without any good row is always an error.
 type Tolerance struct {
 	Rows  int64   // in all files together
 	Share float64 // share of the rows of each file, 0 to 1; excludes Rows
 }
 
-// parseTolerance parses a number of rows, such as 500, or a share of every file's rows, such as 0.1%.
+// parseTolerance parses how many bad rows a build tolerates: a number of rows, such as 500, or a percentage of every
+// file's rows, such as 0.1%.
 func parseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
@@ -43,8 +44,8 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// refuses returns the files that are an error on their own: files without a good row, and files with too large a share
-// of bad rows.
+// refuses returns the files that make a build fail: files without a good row, and files with too large a percentage of
+// bad rows.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {
 		if f.Bad == 0 {

@@ -13,18 +13,19 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Twins describes text ids that differ only by upper and lower case, or by blanks around them. Twins are ids of
-// different users, who are often one person.
+// Twins describes text ids that differ only in upper and lower case, or in blanks around them. capper treats twins as
+// different users, although they are often one person.
 type Twins struct {
-	// IDs is the number of ids that have such a twin and are not in lower case without blanks themselves.
+	// IDs is the number of ids that have such a twin and are not in their plain form (lower case, without blanks around
+	// them).
 	IDs int64 `json:"ids"`
-	// A and B are the first example; empty if the example is no longer known.
+	// A and B are the first pair of such ids; empty if the texts are no longer known.
 	A string `json:"a,omitempty"`
 	B string `json:"b,omitempty"`
 }
 
-// twinFinder collects texts that are not in their plain form (in lower case, without blanks around them). The zero
-// value collects no texts. A twinFinder is safe for concurrent use.
+// twinFinder collects text ids that are not in their plain form (lower case, without blanks around them), to find ids
+// that differ only in this. The zero twinFinder collects no texts. A twinFinder is safe for concurrent use.
 type twinFinder struct {
 	scheme *ids.Scheme // nil: the ids are no texts
 
@@ -33,16 +34,16 @@ type twinFinder struct {
 	sort int // the first entries have no repetitions
 }
 
-// oddText is a text id that is not in its plain form.
+// oddText is a text id that is not in its plain form (lower case, without blanks around it).
 type oddText struct {
 	plain, image uint64 // images of the plain form and of the text
 	text         string // "" if too many texts are known
 }
 
-// keptOdd is the maximum number of odd texts that a twinFinder keeps with their text.
+// keptOdd is the maximum number of collected text ids whose text a twinFinder keeps for examples.
 const keptOdd = 1 << 16
 
-// newTwinFinder returns a finder for ids of a scheme. The finder finds no twins unless the ids are texts.
+// newTwinFinder returns a twinFinder for ids of the given scheme. The twinFinder finds twins only if the ids are texts.
 func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	if scheme.Kind() == ids.Text {
 		return &twinFinder{scheme: scheme}
@@ -50,7 +51,7 @@ func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	return &twinFinder{}
 }
 
-// add adds the ids of a block. Calling add on a nil finder does nothing.
+// add collects the ids of a block that are not in their plain form. Calling add on a nil twinFinder does nothing.
 func (f *twinFinder) add(b *format.Block) {
 	if f == nil || f.scheme == nil {
 		return
@@ -77,7 +78,7 @@ func (f *twinFinder) add(b *format.Block) {
 	}
 }
 
-// isPlain reports whether a text is certainly in its plain form.
+// isPlain reports whether a text id is certainly in its plain form (lower case, without blanks around it).
 func isPlain(text []byte) bool {
 	for _, c := range text {
 		if c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
@@ -89,7 +90,7 @@ func isPlain(text []byte) bool {
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
 }
 
-// compact drops repeated odd texts. The caller holds f.mu.
+// compact drops repeated texts from the collected ones. The caller holds f.mu.
 func (f *twinFinder) compact() {
 	slices.SortFunc(f.odd, func(a, b oddText) int {
 		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))
@@ -101,7 +102,8 @@ func (f *twinFinder) compact() {
 	}
 }
 
-// find returns the twins among all ids of the given dictionaries.
+// find returns the text ids of the given dictionaries that differ only in upper and lower case, or in blanks around
+// them.
 func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	f.compact()
 	for first := 0; first < len(f.odd); {
@@ -121,7 +123,8 @@ func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	return twins
 }
 
-// note counts odd texts that have the same plain form; plain is true if the plain form is also an id.
+// note counts text ids that have the same plain form. The argument plain is true if the plain form itself is also an
+// id.
 func (t *Twins) note(odd []oddText, plain bool) {
 	t.IDs += int64(len(odd))
 	switch a := odd[0].text; {

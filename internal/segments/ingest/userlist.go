@@ -14,8 +14,9 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// UserList holds the ids of inputs whose ids are not dense: each id once, in the order of the images. Callers name an
-// id by its position in the list, from 0. The order of the list is the order of the user buckets in the store.
+// UserList holds the ids of input files whose ids are not dense: each id once, in the order of the images (64-bit
+// numbers of ids). Callers name an id by its position in the list, from 0. The list has the same order as the buckets
+// in which the store keeps users.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -24,14 +25,15 @@ type UserList struct {
 	texts [][]byte // of text ids: each behind a byte with its length minus 1
 }
 
-// listed is an id of a UserList. For a text id, the field rest holds the position of the text: the index in texts, and
-// the offset.
+// listed is an id of a UserList. For a text id, the field rest holds the position of the text: an index into
+// UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
-// offsetBits is the number of bits of the offset in the position of a text id.
+// offsetBits is the number of bits that the offset takes in the position of a text id (listed.rest).
 const offsetBits = 40
 
-// ReadUsers reads the ids of the inputs, which are not dense. The caller must call Check before using the list.
+// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense. The caller must call Check before
+// it uses the list.
 func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, error) {
 	l := &UserList{scheme: r.cfg.Scheme}
 	r.cfg.Names = true
@@ -120,7 +122,7 @@ func (l *UserList) Len() int { return len(l.users) }
 // Image returns the image of the id at a position.
 func (l *UserList) Image(position int) uint64 { return l.users[position].image }
 
-// AppendText appends the canonical text of the id at a position.
+// AppendText appends the canonical text of the id at the given position in the list.
 func (l *UserList) AppendText(dst []byte, position int) []byte {
 	one := l.users[position]
 	if l.scheme.Kind() == ids.Text {
@@ -133,8 +135,8 @@ func (l *UserList) AppendText(dst []byte, position int) []byte {
 	return dst
 }
 
-// AppendPacked appends the packed form (bytes) of the id at a position. AppendPacked panics for kinds of ids without a
-// packed form.
+// AppendPacked appends the packed form (bytes) of the id at the given position in the list. AppendPacked panics for
+// kinds of ids without a packed form.
 func (l *UserList) AppendPacked(dst []byte, position int) []byte {
 	one := l.users[position]
 	dst, err := l.scheme.BackPacked(dst, one.image, one.rest)
