@@ -74,7 +74,7 @@ type Send struct {
 	Basis   *Basis   // the generation and policy to decide with; nil: those in force when the call begins
 }
 
-// Merge imports sends that another system recorded into the store. Merge leaves out sends that are older than the
+// Merge imports into the store the sends that another system recorded. Merge leaves out sends that are older than the
 // retention of the policy. Merge returns ErrNoMerger when the store cannot merge sends.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)

@@ -200,7 +200,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// mark marks the users who are in quiet hours.
+// mark sets the mark of each user for whom quiet hours are on, unless the user already has a mark.
 func (n *nights) mark(marks []uint8) {
 	for i := range marks {
 		if marks[i] == 0 {
@@ -230,7 +230,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night returns the night for a time zone and a bit mask of the quiet hours that apply.
+// night returns the quiet hours of users with the given time zone, to whom the quiet hours in the bit mask apply.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8

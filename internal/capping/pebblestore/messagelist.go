@@ -96,8 +96,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// walk finds the messages that the page shows. If the walk stopped because of mostListed, reached is the position at
-// which it stopped; otherwise reached is nil.
+// walk finds the messages that the page shows. If the walk stopped because of mostListed, the result "reached" is the
+// position at which it stopped; otherwise it is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -162,7 +162,7 @@ func (l *listing) add(i id, value []byte) error {
 const listVersion = 1
 
 // listValue returns a message's value in the list: version, last call, number of asked users, and the message's text.
-// Because of these values, a walk over the list reads no records of messages.
+// Because the list holds these values, a walk over the list need not read the records of messages.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))

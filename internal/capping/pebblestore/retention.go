@@ -130,7 +130,7 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 }
 
 // noteRetention writes the retention to the database, so that the store knows it after a restart. The write-ahead log
-// then has the retention before the sends that the call records.
+// therefore contains the new retention before the sends that are recorded under it.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()

@@ -180,8 +180,8 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is the time for which a restored store warns of missing changes to sets. By the end of missingChanges,
-// new builds of segments should contain the missing changes.
+// missingChanges is the time for which a restored store warns of missing changes to sets. Within this time, new builds
+// of segments should have included the missing changes.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.

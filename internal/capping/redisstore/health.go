@@ -26,7 +26,7 @@ type trouble struct {
 	at  time.Time
 }
 
-// note records why a call left users undecided. note ignores a deadline that passed without a fault, because the caller
+// note stores why a call left users undecided. note ignores a deadline that passed without a fault, because the caller
 // chose that deadline.
 func (t *trouble) note(f *dispatch.Faults, err error) {
 	if err == nil || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {

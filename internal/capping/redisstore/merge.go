@@ -92,7 +92,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	})
 }
 
-// campaigns returns the counted campaigns of the merge (messages on channels), without duplicates.
+// campaigns returns the campaigns (messages on channels) whose sends the merge counts, without duplicates.
 func (o *mergeOperation) campaigns() (keys []messages.Key) {
 	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {

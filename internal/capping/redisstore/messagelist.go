@@ -156,8 +156,8 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 }
 
 // read reads the sorted sets of the index in pieces. read stops when no unread entry of the index can be among the
-// wanted messages. If read stops because of its limit, reached is the position at which it stopped; otherwise reached
-// is nil.
+// wanted messages. If read stops because of its limit, the result "reached" is the position at which it stopped;
+// otherwise it is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64

@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add records that the user's log cannot be read, and reports whether this was not known before.
+// add remembers that the user's log cannot be read, and reports whether this was not known before.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +146,7 @@ func (d *damage) isMended(user capping.UserID) bool {
 	return mended
 }
 
-// mend records in the batch that the user's log is readable again, although its old block is damaged. If the write
+// mend writes into the batch that the user's log is readable again, although its old block is damaged. If the write
 // removes the log, mend writes an empty value instead. After a deletion, Pebble would still read the damaged block.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {

@@ -239,7 +239,7 @@ func (b *inbox) put(commands []*Command) {
 	}
 }
 
-// drain appends the received commands to into, and empties the inbox.
+// drain appends the commands in the inbox to the slice "into", and empties the inbox.
 func (b *inbox) drain(into []*Command) []*Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -130,8 +130,8 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth returns the depth in the text found of a format marker. The result ok is true only if the marker differs
-// from m just in the depth, and this program can use that depth.
+// OtherDepth returns the depth that the format marker in the argument "found" names. The result ok is true only if the
+// marker differs from m just in the depth, and this program can use that depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {

@@ -320,8 +320,8 @@ func (r *reader) runs(g *pacing.Grant) {
 }
 
 // forgottenFor is the longest time for which Redis may keep a pacer's log that was written before a Forget of the
-// pacer. The newest slot of a log may be as far in the future as a call may wait. Redis keeps the log for the longest
-// window and a little more after this slot.
+// pacer. The newest slot in a pacer's log may be as far in the future as a call for permits may wait. Redis keeps the
+// log for the longest window and a little more after this slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
 // Forget encodes the call of forget.lua, which removes the logs of the pacer. The caller completes the command of

@@ -29,7 +29,7 @@ const (
 // Error returns what happened, and how an operator ends the quarantine.
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// What returns what happened to the partition, without the way to end the quarantine.
+// What returns a text about what happened to the partition, without the way to end its quarantine.
 func (b *Bar) What() string { return b.what }
 
 // Group returns a key by which quarantines with the same cause are reported together. The key contains the cause of the

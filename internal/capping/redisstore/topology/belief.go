@@ -7,7 +7,7 @@ import (
 )
 
 // belief says on which node, and in which run of its server, the sentinel keys of some partitions were checked. The
-// check was made after the node had taken over the partitions.
+// sentinel keys were checked after the node had taken over the partitions.
 type belief struct {
 	node *Node
 	run  *string

@@ -151,7 +151,7 @@ func (l *ledger) merge(copied map[string]string) {
 
 // acceptanceKept is the time for which the ledger keeps an operator's acceptance after limits have stopped counting
 // sends of that time. A Redis server that was away may return with a copy of the ledger in which the breach is still
-// open. The acceptance in the ledger must then replace the entry of that copy.
+// open. The operator's acceptance must then replace the open breach from that copy of the ledger.
 const acceptanceKept = 7 * 24 * time.Hour
 
 // prune removes breaches that were accepted long before the retention, and runs of servers that no instance has seen

@@ -61,10 +61,10 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// reached records the point in time that a check of a partition's sentinel key and mark has found. The check began at
-// the time began, in one run of a Redis server. As many replicas as a send needs have confirmed the recorded point. If
-// the server has restarted since the previous check, it may have lost the previous point, which then does not become
-// the settled point.
+// reached stores the point (latest time of a partition) that a check of the partition's sentinel key and mark has
+// found. The check began at the time began, in one run of a Redis server. As many replicas as a send needs have
+// confirmed the recorded point. If the server has restarted since the previous check, it may have lost the previous
+// point, which then does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,8 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 
 // keepersOf returns, for each partition, another partition, whose mark (a Redis hash) also stores the point (latest
 // time) of the first partition. The hash slots of the two partitions are about half of all slots apart, and therefore
-// usually on different masters. The result -1 means that there is no other partition, so no mark stores the point.
+// usually on different masters. If keepersOf returns -1 for a partition, the store has no other partition, and no mark
+// stores the point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))

@@ -209,8 +209,9 @@ func (c *confirmation) Judge() error {
 	return nil
 }
 
-// judgeRole decides what an error of the ROLE command means for the replies of the pipeline. If the user may not run
-// ROLE, the counted number of replicas has to suffice. The examination of the node's rights reports the missing right.
+// judgeRole decides what an error of the ROLE command means for the replies of the pipeline. If the Redis user may not
+// run ROLE, the store relies on the number of replicas that it counted before. The examination of the node's rights
+// reports the missing right.
 func (n *Node) judgeRole(err error) error {
 	if fault.IsAuth(err) {
 		n.nameless.Store(true)

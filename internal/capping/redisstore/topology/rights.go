@@ -30,7 +30,7 @@ type rights struct {
 	keys     bool     // access to the keys of the namespace is missing
 }
 
-// note records the reply to a command that was tried to test the user's rights.
+// note stores the reply to a command that was tried to test the user's rights.
 func (r *rights) note(command, text string) {
 	switch {
 	case !fault.IsDenial(text):

@@ -39,7 +39,7 @@ func (s *Shown) All() map[string]certificate {
 	return maps.Clone(s.by)
 }
 
-// note records the certificate and the result of a TLS handshake. note ignores a handshake that failed for another
+// note stores the certificate and the result of a TLS handshake. note ignores a handshake that failed for another
 // reason than the certificate.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {

@@ -262,8 +262,8 @@ func leaving(err error) bool {
 	return false
 }
 
-// remember records the point in time that the partition has reached, and the points of other partitions that its mark
-// stores.
+// remember stores the point (latest time) of the partition, and the points of other partitions that the partition's
+// mark holds.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
