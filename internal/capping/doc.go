@@ -80,8 +80,8 @@
 //     longest retention of its recent batches.
 //   - ClockTolerance is the largest difference between the clocks that stamp sends.
 //   - A store keeps the texts of the messages that MessageMemory selects, and counts their sends.
-//   - The error of a call is nil exactly when the store decided every user. From this error, package measure counts
-//     each call as "ok", "partial" or "error".
+//   - The error of a call is nil exactly when the store decided every user. Package measure derives from the error of a
+//     call whether the call counts as "ok", "partial" or "error".
 //
 // The function As finds optional interfaces that only some stores implement. For example, a store that several
 // instances share is a RateLimiter.

@@ -22,9 +22,9 @@ type Message struct {
 // namespaceMark is the byte before and after the namespace in a message's text.
 const namespaceMark = "\xff"
 
-// Text returns the message as one string. Stores keep this string, and the Token is computed from it. The text of a
-// message without a namespace is the ID. With a namespace, the text is 0xFF, namespace, 0xFF, ID. Different messages
-// have different texts.
+// Text returns the message as one string. Stores keep the text of a message, and the Token is computed from the text.
+// The text of a message without a namespace is the ID. With a namespace, the text is 0xFF, namespace, 0xFF, ID.
+// Different messages have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
 		return m.ID

@@ -7,7 +7,7 @@ import (
 )
 
 // Uses counts users by how many of their sends count for a limit. Uses does not decide real sends. The Basis of Uses
-// replaces each limit by shadow limits, one for each number of sends to count. That Basis withholds no send.
+// replaces each limit by shadow limits, one for each number of sends to count. The Basis of Uses withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel

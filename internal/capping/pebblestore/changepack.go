@@ -35,8 +35,8 @@ type packing struct {
 	from  uint64 // no record of a small call has a lower number; saves reading over removed keys
 }
 
-// pass is a walk over the full change records, to drop superfluous changes. Its records have numbers from next up to,
-// but not including, end.
+// pass is a walk over the full change records, to drop superfluous changes. The pass covers the records with numbers
+// from next up to, but not including, end.
 type pass struct {
 	next, end uint64
 	skip      []interval // records that were pending when the pass started

@@ -188,8 +188,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot empties a slot of the hash table. It moves the slots that follow without a gap up, so that no search ends
-// too early.
+// freeSlot empties a slot of the hash table. freeSlot moves up those slots that follow without a gap, so that no search
+// ends too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

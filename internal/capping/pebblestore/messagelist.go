@@ -161,8 +161,8 @@ func (l *listing) add(i id, value []byte) error {
 // value.
 const listVersion = 1
 
-// listValue returns a message's value in the list: version, last call, number of asked users, and the message's text.
-// Because the list holds these values, a walk over the list need not read the records of messages.
+// listValue returns a message's value in the list: version, last call, number of asked users, and the message's text. A
+// walk over the list therefore reads no records of messages, because each value has what the walk needs.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))

@@ -64,7 +64,7 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 
 // forgets holds the time at which each pacer was last forgotten. If a pacer was forgotten before the database was
 // opened, it counts as forgotten at the time of the opening. If the clock went back before a pacer was forgotten, the
-// pacer counts as forgotten at the latest grant.
+// pacer counts as forgotten at the time of the latest grant.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant

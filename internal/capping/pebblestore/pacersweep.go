@@ -84,8 +84,8 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage returns the key at which the sweep continues after an unreadable key. That is the first log of a pacer,
-// or the first log of the next life.
+// behindDamage returns the key at which the sweep continues after an unreadable key. The sweep continues at the first
+// log of a pacer, or at the first log of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}

@@ -180,8 +180,8 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is the time for which a restored store warns of missing changes to sets. Within this time, new builds
-// of segments should have included the missing changes.
+// missingChanges is the time for which a restored store warns of missing changes to sets. A build of segments that is
+// made within missingChanges should include the missing changes.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.
@@ -216,8 +216,9 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 }
 
 // Close stops the background work, waits for calls whose caller has stopped waiting, and closes the database. Close
-// waits up to half a minute, or up to two seconds if the store is out of service. If this time is over, Close freezes
-// the files instead of closing Pebble. This loses nothing that the store has answered.
+// waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
+// freezes the files instead of closing Pebble. This loses nothing that the store has answered. This loses nothing that
+// the store has answered.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

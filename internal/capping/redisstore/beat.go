@@ -242,8 +242,8 @@ func othersOf(descriptions map[string]string, began time.Time) instances {
 	return found
 }
 
-// asOfEntry is a key in the description that an instance sends with its heartbeat. Its value holds the as-of instant of
-// each set in the instance's generation of segments.
+// asOfEntry is a key in the description that an instance sends with its heartbeat. The value of asOfEntry holds the
+// as-of instant (time of export) of each set in the instance's generation of segments.
 const asOfEntry = "as_of"
 
 func asOfText(asOf map[string]capping.Instant) string {

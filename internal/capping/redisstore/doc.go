@@ -56,10 +56,10 @@
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //
 // For other ids, the keyspace uses id images (64-bit numbers of the ids). The lower 6 bits of an id image choose the
-// partition, and the upper bits the bucket. The depth is the number of upper bits that choose the bucket. It is chosen
-// when the store is created, so that a bucket holds about 60 users. The name of a user's field is the bits between the
-// upper and the lower bits. These bits take 6 raw bytes, or 7 with a depth below 10. All other keys of the store are
-// the same as with dense ids.
+// partition, and the upper bits the bucket. The depth is the number of upper bits that choose the bucket. The depth is
+// chosen when the store is created, so that a bucket holds about 60 users. The name of a user's field is the bits
+// between the upper and the lower bits. The bits in the name of a field take 6 raw bytes, or 7 with a depth below 10.
+// All other keys of the store are the same as with dense ids.
 //
 // # Formats
 //
@@ -123,5 +123,5 @@
 //     loss.
 //   - A send is lost if the master and all replicas of its shard are lost. Redis syncs its append-only file every
 //     second, so a master that is killed during a slow sync and restarts before a failover may lose its newest sends.
-//     The Redis setting "appendfsync always" prevents this loss.
+//     The Redis setting "appendfsync always" prevents the loss of sends during a slow sync.
 package redisstore

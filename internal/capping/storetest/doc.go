@@ -10,12 +10,12 @@
 // own users and message ids, so the keys of a case need no removal. Only the users 0 and 4294967295 are shared by test
 // cases, so a case erases their logs before it uses them.
 //
-// Run compares random histories with a naive model (model.go). This model is a plain list of sends for each user, and
-// counts the sends in the list again for every call. The model in model.go shares no code with capping.Judge.
+// Run compares random histories with a naive model (model.go). The model in model.go is a plain list of sends for each
+// user, and counts the sends in the list again for every call. The model in model.go shares no code with capping.Judge.
 //
 // RunPolicies draws random policies with suppression, holdout, quiet hours and limits. The limits of these policies use
 // calendars, users' time zones and shadow mode. RunPolicies draws overlapping sets of users, makes calls of every kind
 // over several weeks, and forecasts decisions in other seasons. A second naive model (policymodel.go) checks each
-// user's decision. The model in policymodel.go is written only from the documented rules. That model has its own types,
-// reads local times from a calendar, and finds later times minute by minute.
+// user's decision. The model in policymodel.go is written only from the documented rules. The model in policymodel.go
+// has its own types, reads local times from a calendar, and finds later times minute by minute.
 package storetest

@@ -100,8 +100,8 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree returns the first time at which all windows have a free slot. It tries, in ascending order, every time at
-// which a window's count can change.
+// firstFree returns the first time at which all windows have a free slot. firstFree tries, in ascending order, every
+// time at which a window's count can change.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {

@@ -9,7 +9,7 @@ import (
 
 const (
 	// defaultClockBound is the default of the time by which the clock may be ahead of the known time. If a machine
-	// slept for less than this time, the store continues without a restart.
+	// slept for less than this bound, the store continues without a restart.
 	defaultClockBound = 24 * time.Hour
 	// longestRest is the longest plausible time between two uses of a store. longestRest is longer than any window of a
 	// limit. If a store was unused for longer than longestRest, Open returns an error, because the clock may be wrong.

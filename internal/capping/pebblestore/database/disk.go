@@ -15,9 +15,9 @@ import (
 // disk is a file system between Pebble and the real file system, which handles refused writes. If its write-ahead log
 // or its manifest cannot be written, Pebble panics. Some of these panics leave a mutex locked, which recover does not
 // unlock. disk therefore hides errors in writes of the write-ahead log and the manifest from Pebble. After such an
-// error, disk reports it to the store and freezes. This has the same effect on the files as a power cut. A frozen disk
-// changes nothing in the directory. On a frozen disk, Pebble sees only successful writes, and can still read and close.
-// The store confirms no call whose write only seemed to succeed.
+// error, disk reports it to the store and freezes. A freeze has the same effect on the files as a power cut. A frozen
+// disk changes nothing in the directory. On a frozen disk, Pebble sees only successful writes, and can still read and
+// close. The store confirms no call whose write only seemed to succeed.
 //
 // If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
 // disk pauses before it returns the error.

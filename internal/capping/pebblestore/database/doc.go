@@ -25,7 +25,7 @@
 //   - An open store checks each second that the files in the list FILES still exist. If such a file is missing while
 //     the store is open, the store goes out of service.
 //
-// Each of these errors names the file that an operator removes to continue anyway.
+// Each error of these checks names the file that an operator removes to continue anyway.
 //
 // # Damaged blocks
 //

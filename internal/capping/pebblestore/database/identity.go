@@ -217,10 +217,10 @@ const markInterval = time.Minute
 // copy, the store later recognizes the restored copy as older. One goroutine calls Watch about once a second.
 //
 // The identity mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged
-// record for the unfinished end of the write-ahead log. It does so unless a later block says that the log was synced
-// beyond the record. After the last synced record, the write-ahead log has no later block. If an identity mark follows
-// that record, the next start notices that the mark is missing, and Open returns an error. Without an identity mark
-// after the last write, the start would lose the sends in damaged records without an error.
+// record for the unfinished end of the write-ahead log. Pebble notices the damage only if a later block says that the
+// log was synced beyond the damaged record. After the last synced record, the write-ahead log has no later block. If an
+// identity mark follows that record, the next start notices that the mark is missing, and Open returns an error.
+// Without an identity mark after the last write, the start would lose the sends in damaged records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)

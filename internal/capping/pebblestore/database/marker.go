@@ -16,8 +16,8 @@ import (
 
 // These constants are the versions of the stored format that this program reads. logFormat is the version of a new
 // store, and of a store whose logs this program has rewritten in the newest format. changesFormat differs from
-// logFormat only in live changes to sets. Programs that know only logFormat would ignore these changes. After the first
-// live change to a set, programs that know only logFormat therefore do not open the store.
+// logFormat only in live changes to sets. Programs that know only logFormat would ignore live changes to sets. After
+// the first live change to a set, programs that know only logFormat therefore do not open the store.
 const (
 	oldestFormat  = 1
 	logFormat     = 2
@@ -215,7 +215,7 @@ func (u *upgrade) percent() int {
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
 // NoteUpgraded records that all logs before the key next are in the newest format. If next is nil, all logs are in the
-// newest format. This record never becomes durable before earlier commits.
+// newest format. The record of NoteUpgraded never becomes durable before earlier commits.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

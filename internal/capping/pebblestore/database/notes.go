@@ -70,8 +70,8 @@ func (n *notes) write(names []string) error {
 }
 
 // Check reads the list FILES and returns an error if a listed file is missing. If the list lacks the database's current
-// manifest, Check ignores the list. In that case, an older version of capper, which does not write the list, has used
-// the store since the list was written.
+// manifest, Check ignores the list. If the list lacks the current manifest, an older version of capper, which does not
+// write the list, has used the store.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -109,8 +109,8 @@ const (
 )
 
 // Close waits for calls whose caller has stopped waiting, and closes the database. Close waits up to half a minute, or
-// up to two seconds if the store is out of service. If this time is over, Close freezes the files instead of closing
-// Pebble. This loses nothing that the store has answered.
+// up to two seconds if the store is out of service. If closing takes longer, Close freezes the files instead of closing
+// Pebble. This loses nothing that the store has answered. This loses nothing that the store has answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {

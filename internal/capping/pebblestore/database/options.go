@@ -63,7 +63,7 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 
 // Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine either, because
 // the Pebble code that called it may hold mutexes. Fatalf therefore takes the store out of service and blocks for ever.
-// Callers of the store get an error. They do not wait for Fatalf.
+// Callers of the store get an error. The callers do not wait for Fatalf.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

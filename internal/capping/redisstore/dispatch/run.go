@@ -32,8 +32,8 @@ type Run struct {
 	BeforeBare func(c *Command) []Operation
 	// AllowBare reports whether bare commands may replace the command c. The run calls AllowBare when each operation
 	// from BeforeBare is settled, successful or not. If AllowBare returns false, the run sends no more commands for the
-	// users of c, and counts no fault. In that case, AllowBare has set the results of these users. A nil AllowBare
-	// allows every command.
+	// users of c, and counts no fault. Before AllowBare returns false, it sets the results of the users of c. A nil
+	// AllowBare allows every command.
 	AllowBare func(c *Command) bool
 
 	ctx        context.Context // context of Do, for log lines and spans

@@ -43,7 +43,7 @@ const (
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
 // Answers encodes the call of answers.lua that adds the delta to a message's decision counts. The argument "flush" is
-// the name of this addition, and the argument "keep" is the TTL of the counts. If begins is true, a message without
+// the name of the addition, and the argument "keep" is the TTL of the counts. If begins is true, a message without
 // stored data is counted from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {

@@ -157,7 +157,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 }
 
 // encodeUsers starts the encoding of a call of the script, with one key for each bucket of the items' users.
-// encodeUsers encodes the users, with the numbers of their groups unless groups is nil. It returns the number of keys.
+// encodeUsers encodes the users, with the numbers of their groups unless groups is nil. encodeUsers returns the number
+// of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8) (keys int) {
 	a.begin(s)

@@ -86,8 +86,8 @@ type Header struct {
 // clock tolerance, because the clocks of two servers may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life returns the TTL in milliseconds that a script gives to a key that would expire too early. This TTL is a little
-// longer than necessary, so that most calls need not set it again.
+// Life returns the TTL in milliseconds that a script gives to a key that would expire too early. The TTL that Life
+// returns is a little longer than necessary, so that most calls need not set it again.
 func (h *Header) Life() int64 {
 	keep := h.keep()
 	return keep + keep/64 + 1
@@ -330,8 +330,8 @@ func (b *Rulebook) group(g uint8) []byte {
 }
 
 // callRules is the maximum number of rules that one script call gets. callJudgements is the maximum of the number of
-// rules times the number of users in one script call. Each of the two limits its part of the script's run time to about
-// a millisecond.
+// rules times the number of users in one script call. callRules and callJudgements each limit a part of the script's
+// run time to about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096

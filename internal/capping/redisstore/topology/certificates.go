@@ -12,8 +12,8 @@ import (
 )
 
 // certificatesEvery is the interval at which the store reads every server's TLS certificate. Open connections stay open
-// when a certificate expires. Without this regular read, an expired certificate would first break a new connection
-// after a restart or a network failure.
+// when a certificate expires. Without regular reads of certificates, an expired certificate would first break a new
+// connection after a restart or a network failure.
 const certificatesEvery = 30 * time.Second
 
 // watchCertificates reads the certificate of every server at regular intervals.

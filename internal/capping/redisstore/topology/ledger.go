@@ -35,8 +35,8 @@ const (
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
 // replaces reports whether the breach b replaces the known breach of the same partition; known may be nil. An
-// operator's acceptance ends every earlier breach. This holds even if an instance that missed the acceptance has
-// counted more evicted keys since then.
+// operator's acceptance ends every earlier breach (possible loss of logs). The acceptance ends a breach even if an
+// instance that missed the acceptance has counted more evicted keys since then.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:

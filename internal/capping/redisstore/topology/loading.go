@@ -13,7 +13,7 @@ import (
 )
 
 // loaded lists the commands that scripts of the store write to an append-only file. Since version 7, Redis loads its
-// append-only file with the rights of the user "default". If this user may not run a command, EXEC rejects the
+// append-only file with the rights of the user "default". If the user "default" may not run a command, EXEC rejects the
 // command's transaction, and the server starts without that transaction.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},

@@ -65,8 +65,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys of some partitions could not be read")
 
-// explained returns the partitions whose open breach explains the loss of their sentinel key or mark. The argument
-// "now" is what INFO says at present about the node's evictions and append-only file.
+// explained returns the partitions whose open breach (possible loss of logs) explains that their sentinel key or mark
+// is gone. The argument "now" is what INFO says at present about the node's evictions and append-only file.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -81,8 +81,8 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 			lost[s.partition] = true
 		}
 	}
-	// If a server was emptied, no partition on it keeps its sentinel key. The same is true of a server that dropped all
-	// transactions while it loaded its append-only file.
+	// If a server was emptied, no partition on it keeps its sentinel key. No partition keeps its sentinel key either on
+	// a server that dropped all transactions while it loaded its append-only file.
 	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
 		return nil
 	}

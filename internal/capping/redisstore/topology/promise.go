@@ -32,7 +32,7 @@ type promise struct {
 }
 
 // promiseOf parses the fields about evictions and the append-only file in the reply of INFO. If the server hides one of
-// these fields, promiseOf assumes a harmless value. The start of the store warns the operator of hidden fields.
+// the fields, promiseOf assumes a harmless value. The start of the store warns the operator of hidden fields.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -122,9 +122,9 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken opens the breach (a possible loss of logs) for all partitions of the node. It returns the quarantine for
-// commands to the node. A partition that already has an open breach keeps the start time and, in most cases, the cause
-// of that breach.
+// markBroken opens the breach (a possible loss of logs) for all partitions of the node. markBroken returns the
+// quarantine for commands to the node. A partition that already has an open breach keeps the start time and, in most
+// cases, the cause of that breach.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()

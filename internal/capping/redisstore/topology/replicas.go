@@ -181,8 +181,8 @@ func (n *Node) lookDue(count *Count) bool {
 }
 
 // Judge returns the reason to reject the replies of the pipeline, or nil to accept them. If a replica was not counted,
-// it might become a master without the pipeline's writes. In that case, Judge also makes the next pipeline count the
-// replicas again.
+// it might become a master without the pipeline's writes. If a replica was not counted, Judge also makes the next
+// pipeline count the replicas again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil

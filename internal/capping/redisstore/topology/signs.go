@@ -176,8 +176,8 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 }
 
 // condemn records a loss in partitions whose server has restarted since their last check, if the server's user
-// "default" lacks rights. The marks of partitions alone do not reveal every such loss. The marks show only a loss of
-// records from before such a check and after the last rewrite of the append-only file.
+// "default" lacks rights. The marks of partitions alone do not reveal every loss of records. The marks show only a loss
+// of records from before such a check and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {

@@ -134,12 +134,13 @@ func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 // Route returns the node that holds the partition's hash slot, or nil when no node holds it.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect records the reply of the node said that the node at addr holds the partition's hash slot.
+// Redirect changes the route of the partition to the node at addr, because the node "said" replied that this node holds
+// the hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named returns the node at an address that a reply of the node by contains.
+// Named returns the node at the address addr, which a reply of the node "by" contains.
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
 // Nodes returns every known node, including replicas and masters without slots.
