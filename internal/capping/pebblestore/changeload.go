@@ -72,8 +72,8 @@ func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls do for every record in the stored log of live changes. eachRecord sets c.next to a number above the
-// numbers of all records.
+// eachRecord calls "do" for every record in the stored log of live changes. eachRecord sets c.next to a number above
+// the numbers of all records.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -83,8 +83,8 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls do for those change records with the prefix whose number is at least from. eachFrom returns the number
-// of the last record that it found. If it cannot read a record, eachFrom returns an error.
+// eachFrom calls "do" for those change records with the prefix whose number is at least "from". eachFrom returns the
+// number of the last record that it found. If it cannot read a record, eachFrom returns an error.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})

@@ -36,7 +36,7 @@ type packing struct {
 }
 
 // pass is a walk over the full change records, to drop superfluous changes. The pass covers the records with numbers
-// from next up to, but not including, end.
+// from "next" up to, but not including, "end".
 type pass struct {
 	next, end uint64
 	skip      []interval // records that were pending when the pass started
@@ -189,8 +189,8 @@ type records struct {
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// read reads the change records with numbers from the argument "from" up to, but not including, end. read leaves out
-// the records whose numbers are in skip.
+// read reads the change records with numbers from the argument "from" up to, but not including, the argument "end".
+// read leaves out the records whose numbers are in skip.
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})

@@ -69,7 +69,7 @@ type changeLog struct {
 	lost    string // a text about changes that could not be read and whose loss an operator accepted; "": none
 }
 
-// interval is a range of numbers of change records, from first up to, but not including, end.
+// interval is a range of numbers of change records, from "first" up to, but not including, "end".
 type interval struct{ first, end uint64 }
 
 // bulkUsers is the smallest number of users in a call for which the call writes full records instead of small ones.

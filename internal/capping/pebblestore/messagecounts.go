@@ -36,8 +36,8 @@ func (c *messageCounts) noteUnreadable(err error) {
 	})
 }
 
-// each calls yield for each database key with the prefix, until yield returns an error. The arguments "key" and "value"
-// of yield are valid until yield returns.
+// each calls "yield" for each database key with the prefix, until yield returns an error. The arguments "key" and
+// "value" of yield are valid until yield returns.
 func (c *messageCounts) each(prefix []byte, yield func(key, value []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
 	if err != nil {

@@ -35,7 +35,7 @@ func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 		leases: leases}, err
 }
 
-// TakePermits places the permits of the request ask into the logs of its pacers; see pacing.Store.
+// TakePermits places the permits of the request "ask" into the logs of its pacers; see pacing.Store.
 func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return changed(ctx, l, "take permits", ask, func(kept *pacing.Ask) (pacing.Grant, bool, error) {
 		grant, err := l.take(ctx, kept)
@@ -43,7 +43,7 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 	})
 }
 
-// changed checks the request ask, and calls change with a copy of it. If change has an effect on the database, the
+// changed checks the request "ask", and calls change with a copy of it. If change has an effect on the database, the
 // effect is durable when changed returns. A repeated request also counts as an effect, because the first call of the
 // request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
@@ -141,7 +141,7 @@ func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []
 	return grant
 }
 
-// entries returns the logs of the pacers that the request ask names.
+// entries returns the logs of the pacers that the request "ask" names.
 func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	entries := make([]*entry, len(ask.Targets))
 	for i, target := range ask.Targets {

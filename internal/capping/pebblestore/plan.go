@@ -53,7 +53,7 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	return capping.UserID(packed >> 32), index
 }
 
-// portion is a part of a plan: the users whose stripes are from first up to, but not including, last.
+// portion is a part of a plan: the users whose stripes are from "first" up to, but not including, "last".
 type portion struct{ first, last int }
 
 // portionUsers is the approximate number of users that a call decides before it releases its locks. portionUsers limits

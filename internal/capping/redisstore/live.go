@@ -234,7 +234,7 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies records to Lists if Lists contains the log up to the version before. The argument "freed" holds
+// applyAfter applies records to Lists if Lists contains the log up to the version "before". The argument "freed" holds
 // new freed instants (up to which changes were removed from the log), or is nil. If Lists has another version,
 // applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,

@@ -67,7 +67,7 @@ func (l *liveLogs) run() {
 }
 
 // look reads the versions of all live change logs, with one pipeline for each node. look then reads those live change
-// logs again whose version has changed. If touch is true, look also extends the TTLs of the live change logs.
+// logs again whose version has changed. If "touch" is true, look also extends the TTLs of the live change logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}

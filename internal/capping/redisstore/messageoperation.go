@@ -14,8 +14,8 @@ type atLeastOperation struct {
 	begins bool // also mark a message that has no counts yet
 }
 
-// AtLeast returns the operations that mark the counts of the messages' sends in a partition as lower bounds. If begins
-// is true, the operations also mark messages that have no counts of sends yet.
+// AtLeast returns the operations that mark the counts of the messages' sends in a partition as lower bounds. If
+// "begins" is true, the operations also mark messages that have no counts of sends yet.
 func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
 	for _, token := range tokens {
 		marks = append(marks, &atLeastOperation{c, token, begins})

@@ -89,7 +89,7 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of a request, the ask, in one script call. If joined is not nil, the requests in joined divide
+// take takes the permits of a request, the ask, in one script call. If "joined" is not nil, the requests in it divide
 // the permits. If some of the joined requests must be sent separately, take returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
@@ -140,8 +140,8 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 	})
 }
 
-// do runs one command of an operation in the partition of the place. If then is not nil, do calls it after the run, to
-// add the faults that the reply reports.
+// do runs one command of an operation in the partition of the place. If "then" is not nil, do calls it after the run,
+// to add the faults that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

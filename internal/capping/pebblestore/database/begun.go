@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun lists the unfinished tables: tables that Pebble began to write while it opened the database. For each table,
-// the list says whether the file system refused a write. Pebble needs no unfinished table, because no manifest of the
-// database names it. The zero begun is an empty list.
+// begun lists the unfinished tables: tables that Pebble began to write while it opened the database. For each
+// unfinished table, the list says whether the file system refused a write. Pebble needs no unfinished table, because no
+// manifest of the database names it. The zero begun is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool

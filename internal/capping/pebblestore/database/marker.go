@@ -214,8 +214,8 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded records that all logs before the key next are in the newest format. If next is nil, all logs are in the
-// newest format. The record of NoteUpgraded never becomes durable before earlier commits.
+// NoteUpgraded records that all logs before the key "next" are in the newest format. If "next" is nil, all logs are in
+// the newest format. The record of NoteUpgraded never becomes durable before earlier commits.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

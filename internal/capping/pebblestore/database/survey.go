@@ -90,7 +90,7 @@ func (d *DB) surveyStep() capping.UserID {
 }
 
 // firstDamaged returns the first user whose log may be in the damaged block around the user's log. The returned user is
-// never before low. The log before the returned user is the last log that a walk towards the block can read.
+// never before "low". The log before the returned user is the last log that a walk towards the block can read.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	for step := d.surveyStep(); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {
@@ -109,7 +109,7 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 }
 
 // lastDamaged returns the last user whose log may be in the damaged block around the user's log. The returned user is
-// never after high.
+// never after "high".
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
 	for step := d.surveyStep(); step < high-user; step *= 4 {

@@ -43,7 +43,7 @@ const (
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
 // Answers encodes the call of answers.lua that adds the delta to a message's decision counts. The argument "flush" is
-// the name of the addition, and the argument "keep" is the TTL of the counts. If begins is true, a message without
+// the name of the addition, and the argument "keep" is the TTL of the counts. If "begins" is true, a message without
 // stored data is counted from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
@@ -79,7 +79,7 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 const titleField = "t"
 
 // Title encodes the call of title.lua, which stores the title of a message. The argument "keep" is the TTL of the title
-// while the message has no decision counts. If begins is true, a message without stored data may get a title.
+// while the message has no decision counts. If "begins" is true, a message without stored data may get a title.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
 	a.begin(s)

@@ -49,7 +49,7 @@ func (a *Args) Set(args ...string) {
 
 // Filter encodes the call of filter.lua for the users of the items (see Plan), which are all in one partition. The
 // argument "prefix" is the prefix of the partition's keys. The argument "known" is the version of the partition's live
-// changes that the caller has. If known is nil, the script does not compare versions of live changes. The caller
+// changes that the caller has. If "known" is nil, the script does not compare versions of live changes. The caller
 // completes the command of Filter with StampFilter.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {

@@ -97,7 +97,8 @@ func (k Keyspace) fieldTexts() map[string]string {
 }
 
 // spreadTexts returns the pieces of script text for spread keyspaces (ids that are not dense), whose hash fields have
-// the given size in bytes. The arguments of a script contain such a field in the same form as the hash.
+// the given size in bytes. In a spread keyspace, the arguments of a script contain a hash field in the same form as the
+// hash.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize

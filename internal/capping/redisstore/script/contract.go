@@ -235,7 +235,7 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 }
 
 // DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. The argument "again"
-// says that an earlier attempt may have removed the sends. If again is true, a send that is not in the log counts as
+// says that an earlier attempt may have removed the sends. If "again" is true, a send that is not in the log counts as
 // released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {

@@ -66,7 +66,7 @@ func LastField(channel capping.Channel) string {
 }
 
 // AtLeast encodes the call of atleast.lua, which marks the message's counts in one partition as lower bounds. The
-// argument "keep" is the retention of the users' logs. If begins is true, the script also marks a message that has no
+// argument "keep" is the retention of the users' logs. If "begins" is true, the script also marks a message that has no
 // counts yet. The caller completes the command of AtLeast with StampAtLeast.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)

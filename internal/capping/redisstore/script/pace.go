@@ -111,9 +111,9 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 // requested reports whether the store must remember the request, because it takes permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace encodes the call of pace.lua for the request ask. The caller completes the command of Pace with StampPace. If
-// joined is not nil, ask has no request id and is the sum of the joined requests. The joined requests have different
-// ids, and divide the granted permits in their order. If joined is nil, ask is a single request.
+// Pace encodes the call of pace.lua for the request "ask". The caller completes the command of Pace with StampPace. If
+// "joined" is not nil, "ask" has no request id and is the sum of the joined requests. The joined requests have
+// different ids, and divide the granted permits in their order. If "joined" is nil, "ask" is a single request.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -185,7 +185,7 @@ type Paced struct {
 	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodePaced decodes the reply of pace.lua to the request ask.
+// DecodePaced decodes the reply of pace.lua to the request "ask".
 func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	p := Paced{Full: -1}
 	switch {

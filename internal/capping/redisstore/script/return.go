@@ -32,8 +32,8 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return encodes the call of return.lua that returns the permits of the request ask to the pacers, except for the first
-// used permits. The caller completes the command of Return with StampReturn.
+// Return encodes the call of return.lua that returns the permits of the request "ask" to the pacers. The pacers keep
+// the first permits, whose number is the argument "used". The caller completes the command of Return with StampReturn.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)
@@ -76,7 +76,7 @@ type GivenBack struct {
 	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodeReturned decodes the reply of return.lua to a return of the permits of the request ask.
+// DecodeReturned decodes the reply of return.lua to a return of the permits of the request "ask".
 func DecodeReturned(reply string, ask *pacing.Ask) (GivenBack, error) {
 	var b GivenBack
 	none := make([]int, len(ask.Targets))

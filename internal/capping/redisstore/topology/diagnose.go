@@ -59,7 +59,7 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets reports whether the server at the address replies like Redis. If secure is true, greets reports whether the
+// greets reports whether the server at the address replies like Redis. If "secure" is true, greets reports whether the
 // server at the address replies like a TLS server. If no connection to the address is possible, greets returns an
 // error.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {

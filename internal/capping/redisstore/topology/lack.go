@@ -11,8 +11,8 @@ import (
 
 // lack says why a master cannot decide its users now, and since when refreshes have found this reason. During a
 // failover, a shard lacks a replica or a master for a moment. Calls wait while a replica or a master is missing for a
-// moment. If the missing server is not back after the duration patience, calls fail at once. A refresh detects within a
-// second when the shard is complete again.
+// moment. If the missing server is not back after the duration "patience", calls fail at once. A refresh detects within
+// a second when the shard is complete again.
 type lack struct {
 	what     string
 	kind     fault.Kind

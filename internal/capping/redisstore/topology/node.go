@@ -132,10 +132,10 @@ func (n *Node) loadScripts(ctx context.Context) {
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
 // AskSign adds a read of the partition's sentinel key to the end of a pipeline of commands. The reply to AskSign shows
-// whether the server was emptied before a command of the pipeline ran. If awaited is true, AskSign writes the sentinel
-// key instead of only reading it, because a WAIT follows. Since Redis 7.2, WAIT counts only the writes of its own
-// connection, and a command that repeats a recorded send writes nothing. While some sentinel keys have not been created
-// yet, AskSign adds nothing and returns nil.
+// whether the server was emptied before a command of the pipeline ran. If "awaited" is true, AskSign writes the
+// sentinel key instead of only reading it, because a WAIT follows. Since Redis 7.2, WAIT counts only the writes of its
+// own connection, and a command that repeats a recorded send writes nothing. While some sentinel keys have not been
+// created yet, AskSign adds nothing and returns nil.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {

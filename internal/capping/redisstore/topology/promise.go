@@ -309,7 +309,7 @@ func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
 // KeepLedger merges the ledger of breaches with its copies in Redis, and writes missing entries to the copies. The
-// copies of the ledger expire after the duration life. KeepLedger removes breaches that were accepted long before the
+// copies of the ledger expire after the duration "life". KeepLedger removes breaches that were accepted long before the
 // retention. KeepLedger returns the number of copies in Redis that then equal the ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
@@ -477,11 +477,11 @@ type AcceptError struct{ Err error }
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept marks every open breach (possible loss of logs) as accepted, with the operator's reason why, and returns the
-// accepted breaches. While a server with an open breach evicts keys, lacks the append-only file or does not answer,
-// Accept returns an error. Before Accept accepts a breach, it creates the lost sentinel keys again. The function "mend"
-// must restore other lost records of the store, and the function "keep" must store the acceptance. If mend or keep
-// returns an error, Accept accepts no breach.
+// Accept marks every open breach (possible loss of logs) as accepted, with the operator's reason (the argument "why"),
+// and returns the accepted breaches. While a server with an open breach evicts keys, lacks the append-only file or does
+// not answer, Accept returns an error. Before Accept accepts a breach, it creates the lost sentinel keys again. The
+// function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance. If
+// mend or keep returns an error, Accept accepts no breach.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",

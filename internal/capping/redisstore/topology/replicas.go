@@ -147,9 +147,9 @@ type confirmation struct {
 }
 
 // AskReplicas adds commands to a pipeline that check whether replicas have stored the writes of the pipeline. Replicas
-// have the duration patience to confirm the writes. The WAIT command returns the number of replicas that confirmed the
-// writes. The ROLE command returns whether the master has other replicas, which might soon become a master. If count is
-// nil, AskReplicas returns nil.
+// have the duration "patience" to confirm the writes. The WAIT command returns the number of replicas that confirmed
+// the writes. The ROLE command returns whether the master has other replicas, which might soon become a master. If
+// count is nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {

@@ -81,8 +81,8 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 }
 
 // CountSigns returns the number of partitions that have a sentinel key, and the number of partitions whose server
-// replied. CountSigns sets the TTL of existing sentinel keys to the duration life. CountSigns creates no sentinel keys
-// and puts no partition into quarantine.
+// replied. CountSigns sets the TTL of existing sentinel keys to the duration "life". CountSigns creates no sentinel
+// keys and puts no partition into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
