@@ -5,14 +5,16 @@ import (
 	"math/bits"
 )
 
-// Encoded holds the ids of one block in the form in which a Bitmap stores them. The zero value holds no id.
+// Encoded holds the ids of one block (65,536 neighbouring ids) in the form in which a Bitmap stores them. The zero
+// Encoded holds no id.
 type Encoded struct{ of container }
 
-// Encode returns the ids in w in the form in which a Bitmap stores the block with the given key.
+// Encode returns the ids in w in the form in which a Bitmap stores them. The argument key is the upper 16 bits of the
+// ids.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
-// Join returns the bitmap that consists of the given blocks. The caller passes the blocks in the order of their keys.
-// Join leaves out blocks without ids.
+// Join returns the bitmap with the ids of the given blocks. The blocks must be in ascending order of their keys (upper
+// 16 bits of the ids). Join leaves out blocks without ids.
 func Join(blocks []Encoded) *Bitmap {
 	list := make([]container, 0, len(blocks))
 	for _, b := range blocks {
@@ -23,11 +25,11 @@ func Join(blocks []Encoded) *Bitmap {
 	return assemble(list)
 }
 
-// Blocks returns the key of the bitmap's last block that holds an id, plus 1. For an empty bitmap, Blocks returns 0.
+// Blocks returns the upper 16 bits of the bitmap's highest id, plus 1. For an empty bitmap, Blocks returns 0.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
-// Load sets w to the ids that the bitmap holds in the block with the given key, and returns their extent. Load changes
-// w only if Load returns Some.
+// Load sets w to the bitmap's ids whose upper 16 bits equal key, and reports whether there are none, some or all of
+// these 65,536 ids. Load changes w only if it returns Some.
 func (b *Bitmap) Load(key int, w *Words) Extent {
 	c := b.container(uint16(key))
 	if c == nil {
@@ -40,7 +42,7 @@ func (b *Bitmap) Load(key int, w *Words) Extent {
 	return extent
 }
 
-// Add adds to w the ids that the bitmap holds in the block with the given key.
+// Add adds the bitmap's ids whose upper 16 bits equal key to w.
 func (b *Bitmap) Add(key int, w *Words) {
 	if c := b.container(uint16(key)); c != nil {
 		c.addTo(&w.bits)
@@ -60,7 +62,7 @@ func (c *container) loadInto(w *words) {
 	}
 }
 
-// CountIn counts the ids in w that the bitmap holds. The ids in w belong to the block with the given key.
+// CountIn counts the ids in w that the bitmap also holds. The argument key is the upper 16 bits of the ids in w.
 func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	c := b.container(uint16(key))
 	switch {
@@ -88,7 +90,7 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	return n
 }
 
-// Blocks returns the key of the map's last block that has an id with a code, plus 1.
+// Blocks returns the upper 16 bits of the highest id that has a code in the map, plus 1.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
 // Code returns the code of one id.
@@ -98,7 +100,8 @@ func (m *CodeMap) Code(id uint32) uint8 {
 	return codes[0]
 }
 
-// block returns the block with the given key. If the key is above the last block, block returns a block without codes.
+// block returns the map's block of those ids whose upper 16 bits equal key. If the map ends before this key, block
+// returns a block without codes.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {
 		return m.blocks[key]
@@ -106,8 +109,8 @@ func (m *CodeMap) block(key int) block {
 	return block{kind: uniformBlock}
 }
 
-// Load sets w to the ids that have the given code in the block with the given key, and returns their extent. For
-// Nothing and Everything, w is undefined. The code must not be 0.
+// Load sets w to the ids with the given code whose upper 16 bits equal key, and reports whether there are none, some or
+// all. If Load returns Nothing or Everything, w is undefined. The code must not be 0.
 func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	b := m.block(key)
 	switch b.kind {
@@ -131,8 +134,8 @@ func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	}
 }
 
-// LoadAny sets w to the ids that have any code in the block with the given key, and returns their extent. For Nothing
-// and Everything, w is undefined.
+// LoadAny sets w to the ids with any code whose upper 16 bits equal key, and reports whether there are none, some or
+// all. If LoadAny returns Nothing or Everything, w is undefined.
 func (m *CodeMap) LoadAny(key int, w *Words) Extent {
 	b := m.block(key)
 	switch {
@@ -153,7 +156,8 @@ func (m *CodeMap) planesOf(b block) []uint64 {
 	return m.planes[b.at : int(b.at)+containerWords*m.width]
 }
 
-// match sets w to the ids whose bits in the planes equal the bits of the given code.
+// match sets w to the ids of a bit-sliced block that have the given code. Plane p of the block holds bit p of every
+// id's code.
 func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 	var flip [8]uint64 // masks that turn each plane into the ids whose bit equals the bit of the code
 	for p := range width {
@@ -178,7 +182,7 @@ func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 	return extentOfWords(any, all)
 }
 
-// anyOf sets w to the ids with a bit in at least one plane.
+// anyOf sets w to the ids of a bit-sliced block that have a code other than 0, that is, a bit in at least one plane.
 func (w *Words) anyOf(planes []uint64, width int) Extent {
 	any, all := uint64(0), ^uint64(0)
 	for i := range w.bits {
@@ -191,8 +195,8 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 	return extentOfWords(any, all)
 }
 
-// extentOfWords returns the extent of a block, computed from the union and the intersection of its
-// words.
+// extentOfWords returns how many ids of a block are in a set: none, some or all. The arguments are the OR and the AND
+// of the block's words.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:
@@ -204,8 +208,7 @@ func extentOfWords(union, intersection uint64) Extent {
 	}
 }
 
-// sparseIDs calls the function found for each id of a sparse block. The arguments are the lower 16 bits of the id and
-// the code of the id.
+// sparseIDs calls the function found for each id of a sparse block, with the lower 16 bits of the id and its code.
 func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	at := int(b.at)
 	users := at + sparseHeader
@@ -217,7 +220,7 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 }
 
 // CountCodes counts the ids in w by code and adds the results to counts, which must have an element for every code.
-// Element 0 of counts is for the ids without a code. The ids in w belong to the block with the given key.
+// Element 0 of counts is for the ids without a code. The argument key is the upper 16 bits of the ids in w.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -236,8 +239,8 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	}
 }
 
-// countPlanes counts the ids of a block by code. For each word, countPlanes takes the lowest uncounted id, counts all
-// ids with the code of that id, and repeats.
+// countPlanes counts the ids of a bit-sliced block by code. For each word of 64 ids, countPlanes takes the lowest
+// uncounted id, counts all ids with the same code, and repeats.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]
@@ -255,12 +258,13 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	}
 }
 
-// Filled returns the number of blocks of the bitmap that hold at least one id.
+// Filled returns the number of blocks (of 65,536 neighbouring ids) in which the bitmap holds at least one id.
 func (b *Bitmap) Filled() int { return len(b.containers) }
 
-// KeyAt returns the key of the block with the index i, counting only blocks that hold an id. The keys ascend with i.
+// KeyAt returns the upper 16 bits of the ids in the bitmap's block with the index i. The index counts only blocks that
+// hold an id. The result ascends with i.
 func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
 
-// AppendAt appends the ids of one block to the slice ids, in ascending order. The index i counts only blocks that hold
-// an id.
+// AppendAt appends the ids in the bitmap's block with the index i to the slice ids, in ascending order. The index i
+// counts only blocks that hold an id.
 func (b *Bitmap) AppendAt(ids []uint32, i int) []uint32 { return b.containers[i].appendTo(ids) }

@@ -19,7 +19,7 @@ func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	return dst
 }
 
-// appendForm appends the data of the container that holds the ids.
+// appendForm appends the encoded data of the container (65,536 neighbouring numbers) that holds the ids.
 func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
 	switch f.kind {
 	case runKind:
@@ -31,7 +31,8 @@ func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
 	}
 }
 
-// formsOf assigns the ids to containers and returns the form of each container.
+// formsOf divides the ids into containers by their upper 16 bits, and returns the form in which each container takes
+// the fewest bytes.
 func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	if n := len(ids); n > 0 { // allocates the maximum number of containers at once
 		forms = make([]form, 0, min(n, int(ids[n-1]>>16-ids[0]>>16)+1))
@@ -55,7 +56,7 @@ func sizeOf(forms []form) int {
 	return size
 }
 
-// runsOf counts the runs among the ids of one container. The loop has no branch that depends on an id, because the
+// runsOf counts the runs of consecutive ids in one container. The loop has no branch that depends on an id, because the
 // processor could not predict such a branch.
 func runsOf[ID ~uint32 | ~uint64](ids []ID) int {
 	runs := 1

@@ -20,7 +20,7 @@ type Bitmap struct {
 	card       uint64
 }
 
-// newBitmap returns the bitmap with the given containers, whose data is at the end of raw.
+// newBitmap returns the bitmap with the given containers. The data of the containers must be at the end of raw.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
 	at := len(raw)
@@ -36,7 +36,7 @@ func newBitmap(raw []byte, list []container) *Bitmap {
 // Bytes returns the encoded bitmap. The caller must not change the bytes.
 func (b *Bitmap) Bytes() []byte { return b.raw }
 
-// SizeBytes returns the memory of the bitmap in bytes: the encoded bitmap and the index of its containers.
+// SizeBytes returns how many bytes of memory the bitmap takes: the encoded bitmap and the index of its containers.
 func (b *Bitmap) SizeBytes() int64 {
 	return int64(len(b.raw) + containerSize*len(b.containers) + placeSize*len(b.table))
 }
@@ -58,7 +58,7 @@ func (b *Bitmap) SHA256() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Containers returns the number of containers by kind: "array", "bitmap" or "run".
+// Containers returns how many containers of each kind the encoded bitmap has: "array", "bitmap" or "run".
 func (b *Bitmap) Containers() map[string]int {
 	kinds := map[string]int{}
 	for i := range b.containers {

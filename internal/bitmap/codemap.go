@@ -6,9 +6,9 @@ import (
 	"capper/internal/parallel"
 )
 
-// CodeMap maps every id to the first of up to 255 bitmaps that holds the id. A CodeMap is immutable, shares no memory
-// with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes the layout of a CodeMap and
-// the cost of a lookup.
+// CodeMap maps every id to a code that names the first of up to 255 bitmaps that holds the id. A CodeMap is immutable,
+// shares no memory with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes the layout
+// of a CodeMap and the cost of a lookup.
 type CodeMap struct {
 	blocks []block // index: id>>16; ends with the highest block that holds an id
 	planes []uint64
@@ -28,7 +28,7 @@ const blockSize = 8
 type blockKind uint8
 
 const (
-	// uniformBlock is a block in which all ids have the same code. An empty block is a uniformBlock with code 0.
+	// uniformBlock is a block in which all ids have the same code. A block without codes is a uniformBlock with code 0.
 	uniformBlock blockKind = iota
 	// planeBlock is a block that stores `width` bits per code: bit p of the code of the id i is bit i of plane p. The
 	// planes are interleaved: each plane contributes one 64-bit word for every 64 ids.
@@ -46,8 +46,8 @@ const (
 	sparseMax = 8192
 )
 
-// NewCodeMap returns a map of up to 255 bitmaps. The code of an id is the index of the first bitmap that holds the id,
-// plus 1. The argument goroutines limits the number of goroutines that build the map.
+// NewCodeMap returns the CodeMap of up to 255 bitmaps. The code of an id is the index of the first bitmap that holds
+// the id, plus 1. The argument goroutines limits the number of goroutines that build the map.
 func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
@@ -63,7 +63,7 @@ func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	return m
 }
 
-// SizeBytes returns the memory of the map in bytes.
+// SizeBytes returns how many bytes of memory the map takes.
 func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
@@ -100,8 +100,8 @@ func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	}
 }
 
-// pick collects the bit of one id from each plane. The words of the planes for the same 64 ids are adjacent, so pick
-// usually reads one cache line, and rarely two.
+// pick returns the code of one id in a bit-sliced block, from one bit of each plane. The words of the planes for the
+// same 64 ids are adjacent, so pick usually reads one cache line, and rarely two.
 func pick(w []uint64, bit uint32) uint8 {
 	var code uint64
 	for p, x := range w {
@@ -117,8 +117,8 @@ func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }
 
-// lookupSparse searches the page of 256 neighbouring ids that contains the given id. The comment at sparseBlock
-// describes the layout of a page.
+// lookupSparse returns the code of an id in a sparse block. It searches only the page of 256 neighbouring ids that
+// contains the id; the comment at sparseBlock describes the layout.
 func (m *CodeMap) lookupSparse(at int, id uint32) uint8 {
 	page := at + 2*int(id>>8&0xff)
 	from, to := m.starts(page), m.starts(page+2)

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// layOut chooses the kind of each block and allocates the memory of the block. layOut computes the kinds only from the
-// cardinalities of the containers.
+// layOut chooses the kind of each block of the map (uniform, sparse or bit-sliced) and allocates its memory. layOut
+// computes the kinds only from the cardinalities of the containers.
 func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	counts := make([]int, maxContainers) // ids per block; ids in several bitmaps count several times
 	full := make([]uint8, maxContainers) // the code of the block, if the block's first bitmap holds every id
@@ -39,13 +39,13 @@ func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	m.planes, m.sparse = make([]uint64, planes), make([]byte, sparse)
 }
 
-// coded holds the ids of one bitmap in one block, together with the code of the bitmap.
+// coded holds the container of one bitmap, together with the code of the bitmap in the map.
 type coded struct {
 	code uint8
 	data *container
 }
 
-// gather returns the containers with the given key, in the order of their bitmaps.
+// gather returns, from each bitmap in order, the container with the given key (upper 16 bits of its ids).
 func gather(bitmaps []*Bitmap, key int) []coded {
 	var found []coded
 	for i, b := range bitmaps {
@@ -99,8 +99,8 @@ func (m *CodeMap) fillSparse(out []byte, found []coded) {
 	binary.LittleEndian.PutUint16(out[2*256:], uint16(n))
 }
 
-// takeArray assigns the code to the ids of an array that have no code yet. Unlike takeWords, takeArray builds no
-// bitset. Most containers of a sparse block are arrays, so building bitsets would cost too much.
+// takeArray gives the code to those ids of an array container that have no code yet. Unlike takeWords, takeArray builds
+// no bitset. Most containers of a sparse block are arrays, so building bitsets would cost too much.
 func takeArray(data []byte, code uint8, taken *words, codes *[containerIDs]uint8) {
 	for i := 0; i+1 < len(data); i += 2 {
 		id := binary.LittleEndian.Uint16(data[i:])

@@ -36,7 +36,7 @@ func (k containerKind) String() string {
 	return [...]string{"array", "bitmap", "run"}[k]
 }
 
-// form describes in which form a container is stored.
+// form describes in which form a container is stored: as an array, a bitmap or runs.
 type form struct {
 	key  uint16 // the upper 16 bits of the ids
 	kind containerKind
@@ -44,8 +44,8 @@ type form struct {
 	runs int // number of runs in a run container
 }
 
-// smallest returns the form in which a container takes the fewest bytes. smallest prefers runs if they take fewer bytes
-// than an array and than a bitmap. Otherwise, smallest returns an array for up to 4,096 ids, and a bitmap for more ids.
+// smallest returns the form in which a container takes the fewest bytes. smallest chooses runs if they take fewer bytes
+// than an array and than a bitmap. Otherwise, smallest chooses an array for up to 4,096 ids, and a bitmap for more ids.
 func smallest(key uint16, card, runs int) form {
 	switch {
 	case 2+4*runs < min(2*card, bitmapBytes):
@@ -57,7 +57,7 @@ func smallest(key uint16, card, runs int) form {
 	}
 }
 
-// size returns the size of the container's data in bytes.
+// size returns how many bytes the encoded data of the container takes.
 func (f *form) size() int {
 	switch f.kind {
 	case runKind:
@@ -80,7 +80,7 @@ type container struct {
 // containerSize is the memory of a container without its data, in bytes.
 const containerSize = 56
 
-// check verifies the order, the bounds and the cardinality of the container's data.
+// check returns an error unless the container's data has the right order, bounds and number of ids.
 func (c *container) check() error {
 	switch c.kind {
 	case arrayKind:

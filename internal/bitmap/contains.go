@@ -11,8 +11,8 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to mark if the set holds ids[i] and marks[i] is 0. The ids may be in any order; ascending ids are
-// fastest. The slice marks must be at least as long as ids. Mark does not allocate memory.
+// Mark sets marks[i] to the argument mark if the bitmap holds ids[i] and marks[i] is 0. The ids may be in any order;
+// ascending ids are fastest. The slice marks must be at least as long as ids. Mark does not allocate memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -30,15 +30,15 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 
 func isZero(m uint8) uint8 { return uint8((uint32(m) - 1) >> 31) }
 
-// place locates a container within the encoded bytes of a bitmap. A place takes 8 bytes, so that the places of all
-// containers fit in the processor's cache. The zero value of place means that the bitmap has no container with the key.
+// place says where a container is within the encoded bytes of a bitmap. A place takes 8 bytes, so that the places of
+// all containers fit in the processor's cache. The zero place means that the bitmap has no container with the key.
 type place struct {
 	at   uint32
 	n    uint16 // number of ids of an array, or of runs of a run container
 	kind placeKind
 }
 
-// placeSize is the memory of a place in bytes.
+// placeSize is the size of a place in memory, in bytes.
 const placeSize = 8
 
 type placeKind uint8
@@ -50,12 +50,12 @@ const (
 	runPlace
 )
 
-// denseSpan is the maximum number of table entries per container. A bitmap whose containers would need more table
-// entries has no table.
+// denseSpan is the maximum number of entries per container in the table that maps container keys to places. A bitmap
+// whose containers would need more table entries has no table.
 const denseSpan = 8
 
-// tableOf returns a table of places that is indexed by container key, starting at the lowest key. tableOf returns nil
-// if the keys are so far apart that a binary search is better than a table.
+// tableOf returns a table that maps container keys, from the lowest key on, to the places of the containers. tableOf
+// returns nil if the keys are so far apart that a binary search is better than a table.
 func tableOf(list []container) []place {
 	if len(list) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (p place) has(raw []byte, low uint16) uint8 {
 	return 0
 }
 
-// window is the number of neighbouring array elements that scanWindow compares at once, in words of four elements.
+// window is the number of neighbouring array elements that scanWindow compares with an id, four elements at a time.
 const window = 32
 
 // arrayHas searches an array container for an id. If ids are spread evenly, arrayHas can guess the position of an id
@@ -145,8 +145,9 @@ func arrayHas(data []byte, low uint16) uint8 {
 // at returns the array element with the index i: the lower 16 bits of an id.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
-// scanWindow searches a window for the lower 16 bits of an id, four elements at a time. The XOR of two words has a
-// 16-bit lane of 0 if the elements in this lane are equal. Unrolling the loop halves the time.
+// scanWindow searches 32 elements of an array container for the lower 16 bits of an id, four elements at a time. The
+// XOR of two words has a 16-bit lane of 0 if the elements in this lane are equal. Unrolling the loop halves the time of
+// scanWindow.
 func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	all := uint64(low) * ones
 	w0, w1 := binary.LittleEndian.Uint64(data[0:])^all, binary.LittleEndian.Uint64(data[8:])^all
@@ -165,7 +166,7 @@ const (
 	highs = 0x8000_8000_8000_8000
 )
 
-// scan searches a short array for the lower 16 bits of an id.
+// scan searches a short array container for the lower 16 bits of an id, element by element.
 func scan(data []byte, low uint16) uint8 {
 	all, zero := uint64(low)*ones, uint64(0)
 	for ; len(data) >= 8; data = data[8:] {
@@ -180,7 +181,7 @@ func scan(data []byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// halves narrows an array by binary search to one window, and then searches the window with scanWindow.
+// halves narrows an array container by binary search to 32 elements, and then searches these with scanWindow.
 func halves(data []byte, low uint16) uint8 {
 	from, n := 0, len(data)/2
 	for n > window {
@@ -192,7 +193,8 @@ func halves(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(data[2*from:]), low)
 }
 
-// runsHave finds the last run that begins at or below low, and returns 1 if the run contains low, else 0.
+// runsHave finds the last run of a run container that begins at or below low, and returns 1 if the run contains low,
+// else 0.
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {

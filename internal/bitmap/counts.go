@@ -10,12 +10,12 @@ import (
 // every id.
 type Counts struct{ planes []*words }
 
-// fewIDs is the maximum size of an array whose ids AddAt adds one by one. Adding whole words costs as much as adding
-// some 400 single ids.
+// fewIDs is the maximum number of ids in an array container that AddAt adds one by one. Adding whole words costs as
+// much as adding some 400 single ids.
 const fewIDs = 400
 
-// AddAt adds 1 to the counters of the ids in one block of b. The index i counts only blocks that hold an id. AddAt
-// reads the block only once for all the given counts.
+// AddAt adds 1 to the counters of all ids that the bitmap b holds in its block with the index i. The index i counts
+// only blocks that hold an id. AddAt reads the block only once for all the given counts.
 func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	c := &b.containers[i]
 	if c.kind == arrayKind && c.card <= fewIDs {
@@ -38,8 +38,8 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// add adds 1 to the counters of the given ids, which are the bits of the word with the index at. A block has 1,024
-// words.
+// add adds 1 to the counters of up to 64 ids, which are the set bits of the word with the index "at". A block of 65,536
+// ids has 1,024 such words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {
 		if k == len(c.planes) {
@@ -92,7 +92,7 @@ func (c *Counts) AtLeast(n int, w *Words) {
 
 // Histogram counts ids by the value of their counter and adds the results to counts. Element n of counts is the number
 // of ids whose counter is n. The last element of counts also includes the ids with larger counters. Histogram does not
-// count ids whose counter is 0. The argument in selects the ids; nil selects all ids.
+// count ids whose counter is 0. The argument "in" selects the ids; nil selects all ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)
@@ -106,7 +106,8 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// split counts the given ids of one word. The counters of these ids agree with n in all bits above bit k.
+// split counts the given ids of one word by the value of their counter, and adds the results to counts. The counters of
+// these ids must agree with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:
@@ -119,7 +120,7 @@ func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	}
 }
 
-// Sum returns the sum of the counters of ids. The argument in selects the ids; nil selects all ids.
+// Sum returns the sum of the counters of ids. The argument "in" selects the ids; nil selects all ids.
 func (c *Counts) Sum(in *Words) (sum int64) {
 	for k, p := range c.planes {
 		n := 0
@@ -134,5 +135,5 @@ func (c *Counts) Sum(in *Words) (sum int64) {
 	return sum
 }
 
-// SizeBytes returns the memory of the counters in bytes.
+// SizeBytes returns how many bytes of memory the counters take.
 func (c *Counts) SizeBytes() int64 { return int64(len(c.planes)) * bitmapBytes }

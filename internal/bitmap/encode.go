@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// encodeContainer encodes the ids in w in the form that takes the fewest bytes. If w is empty, encodeContainer returns
-// a container whose card is 0.
+// encodeContainer encodes the ids in w as a container, in the form that takes the fewest bytes. If w is empty,
+// encodeContainer returns a container whose field card is 0.
 func encodeContainer(key uint16, w *words) container {
 	c := container{form: smallest(key, w.count(), w.runs())}
 	if c.card == 0 {
@@ -65,8 +65,8 @@ func assemble(list []container) *Bitmap {
 	return newBitmap(raw, list)
 }
 
-// appendHeader appends the cookie, the run flags, the descriptors and the offsets. The offsets count bytes from the
-// beginning of the header.
+// appendHeader appends the header of an encoded bitmap: the cookie, the run flags, the descriptors and the offsets. The
+// offsets count bytes from the beginning of the header.
 func appendHeader(dst []byte, list []form) []byte {
 	start := len(dst)
 	hasRuns := slices.ContainsFunc(list, func(f form) bool { return f.kind == runKind })

@@ -7,8 +7,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether no id is in two of the bitmaps. Disjoint reads each bitmap only once, because comparing
-// every pair of bitmaps would take longer. Disjoint uses all cores.
+// Disjoint reports whether every id is in at most one of the bitmaps. Disjoint reads each bitmap only once, because
+// comparing every pair of bitmaps would take longer. Disjoint uses all CPU cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
 	for _, b := range bitmaps {
@@ -23,14 +23,14 @@ func Disjoint(bitmaps []*Bitmap) bool {
 	return union.Load() == sum
 }
 
-// addAll adds to w the ids that any of the bitmaps holds in the container with the given key.
+// addAll adds those ids of the bitmaps whose upper 16 bits equal key to w.
 func addAll(w *words, bitmaps []*Bitmap, key int) {
 	for _, f := range gather(bitmaps, key) {
 		f.data.addTo(w)
 	}
 }
 
-// keys returns the highest container key of all the bitmaps, plus 1.
+// keys returns the upper 16 bits of the highest id in any of the bitmaps, plus 1.
 func keys(bitmaps []*Bitmap) (n int) {
 	for _, b := range bitmaps {
 		if len(b.containers) > 0 {
@@ -68,8 +68,8 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	return ids, lowest
 }
 
-// Unions counts the ids in any bitmap of a, the ids in any bitmap of b, and the ids that are in both unions. Unions
-// reads each bitmap once and uses all cores.
+// Unions counts the ids in any bitmap of the slice a, the ids in any bitmap of the slice b, and the ids that are in
+// both unions. Unions reads each bitmap once and uses all CPU cores.
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
@@ -95,7 +95,7 @@ const manyPairs = 64
 const maxCodes = 255
 
 // Shared counts, for every pair of a[i] and b[j], the ids that both bitmaps hold. The element i*len(b)+j of the result
-// is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. Shared uses all cores.
+// is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. Shared uses all CPU cores.
 func Shared(a, b []*Bitmap) []uint64 {
 	shared := make([]uint64, len(a)*len(b))
 	if len(shared) > manyPairs && Disjoint(b) {
@@ -106,8 +106,8 @@ func Shared(a, b []*Bitmap) []uint64 {
 	return shared
 }
 
-// addShared adds the counts of the containers with the given key to shared. addShared requires that no id of these
-// containers is in two bitmaps of b.
+// addShared counts, for every pair of a[i] and b[j], the common ids whose upper 16 bits equal key, and adds the counts
+// to shared. Each of these ids must be in at most one bitmap of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {
@@ -136,7 +136,8 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 }
 
-// LowestWithout returns the n lowest ids of b that the bitmap other does not hold. A nil other holds no id.
+// LowestWithout returns the n lowest ids of the bitmap b that the bitmap "other" does not hold. If other is nil,
+// LowestWithout returns the n lowest ids of b.
 func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	for i := range b.containers {
 		mine := &b.containers[i]
@@ -160,8 +161,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// Outside counts, for each bitmap of a, the ids that no bitmap of b holds. Outside reads each bitmap once. The argument
-// goroutines limits the number of goroutines.
+// Outside counts, for each bitmap of the slice a, the ids that no bitmap of the slice b holds. Outside reads each
+// bitmap once. The argument goroutines limits the number of goroutines.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

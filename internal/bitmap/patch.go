@@ -1,8 +1,8 @@
 package bitmap
 
-// Patch returns a copy of b in which the blocks with the given keys have new ids. The keys must ascend. For each key,
-// Patch calls fill with empty words, and fill adds the ids of the block. Patch copies all other blocks in their encoded
-// form.
+// Patch returns a copy of the bitmap b in which some blocks of 65,536 ids have new content. The argument keys has the
+// upper 16 bits of the ids in these blocks, in ascending order. For each key, Patch calls the function fill with an
+// empty Words, and fill adds the ids of the block. Patch copies all other blocks in their encoded form.
 func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	list := make([]container, 0, len(b.containers)+len(keys))
 	rest := b.containers
@@ -23,7 +23,7 @@ func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	return assemble(append(list, rest...))
 }
 
-// Put adds the id whose lower 16 bits are low if member is true, and removes the id otherwise.
+// Put adds the id whose lower 16 bits are low to w if member is true, and removes the id otherwise.
 func (w *Words) Put(low uint16, member bool) {
 	bit := uint64(1) << (low & 63)
 	if member {

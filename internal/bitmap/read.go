@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Read checks an encoded bitmap and returns the decoded bitmap. The returned bitmap shares the memory of raw, which the
-// caller must not change after Read. Errors describe the fault in the bytes.
+// Read checks an encoded bitmap and returns it as a Bitmap. The returned Bitmap shares the memory of raw, which the
+// caller must not change after Read. An error of Read describes the fault in the bytes.
 func Read(raw []byte) (*Bitmap, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes and must have at most %d", len(raw), MaxBytes)
@@ -21,9 +21,9 @@ func Read(raw []byte) (*Bitmap, error) {
 
 var errTruncated = errors.New("truncated")
 
-// parseContainers parses an encoded bitmap. parseContainers checks the order, the bounds and the cardinality of every
-// container, and that no byte follows the last container. The returned containers share the memory of raw. The time of
-// parseContainers is linear in the size of raw.
+// parseContainers parses an encoded bitmap into containers. parseContainers checks the order, the bounds and the
+// cardinality of every container, and that no byte follows the last container. The returned containers share the memory
+// of raw. parseContainers takes time that is linear in the size of raw.
 func parseContainers(raw []byte) ([]container, error) {
 	list, isRun, rest, err := parseHeader(raw)
 	if err != nil {
@@ -51,8 +51,8 @@ func parseContainers(raw []byte) ([]container, error) {
 	return list, nil
 }
 
-// parseHeader parses the cookie, the run flags and the descriptors. isRun is nil if the bitmap has no
-// run containers.
+// parseHeader parses the cookie, the run flags and the descriptors of an encoded bitmap. The result isRun is nil if the
+// bitmap has no run containers.
 func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 	if len(raw) < 8 {
 		return nil, nil, nil, errTruncated
@@ -127,7 +127,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	return rest, nil
 }
 
-// measure determines the size of the container at the start of rest.
+// measure returns how many bytes of rest, from its start, the container's data takes.
 func (c *container) measure(rest []byte) (int, error) {
 	if c.kind == runKind {
 		if len(rest) < 2 {

@@ -8,26 +8,27 @@ import (
 	"capper/internal/parallel"
 )
 
-// Set collects user ids. The zero value is an empty set. A Set takes 2 MiB, plus memory for each container of 65,536
-// ids. A container starts as a list of 2 bytes per id and becomes a bitset of 8 KiB after 2,048 entries. A Set takes at
-// most 514 MiB, however large the input is, because the id space limits the number of containers.
+// Set collects user ids in any order. The zero Set is empty. A Set takes 2 MiB of memory, plus memory for each
+// container of 65,536 ids. A container starts as a list of 2 bytes per id and becomes a bitset of 8 KiB after 2,048
+// entries. A Set takes at most 514 MiB, however large the input is, because 32-bit ids fit into 65,536 containers.
 //
 // Several goroutines may use Writers and AddBitmap at once. Every other method of a Set needs exclusive use.
 type Set struct {
 	containers [maxContainers]setContainer
-	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard, so that writers touch
+	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard, so that they access
 	// little memory at a time and rarely wait for a lock.
 	shards [shardCount]sync.Mutex
 }
 
-// setContainer holds the ids of one container: a list while the container has few ids, later a bitset. The list is
-// unordered and may repeat ids.
+// setContainer holds those ids of a Set that have equal upper 16 bits: as a list while there are few, later as a
+// bitset. The list is unordered and may repeat ids.
 type setContainer struct {
 	bits *words
 	list []uint16
 }
 
-// listMax is the maximum number of ids in a list. Above this number, a setContainer becomes a bitset.
+// listMax is the maximum number of ids in the list of a setContainer. Above this number, the setContainer becomes a
+// bitset.
 const listMax = 2048
 
 func (c *setContainer) add(low uint16) {
@@ -62,7 +63,7 @@ func (c *setContainer) addTo(w *words) {
 	}
 }
 
-// set replaces the container's ids with a copy of w.
+// set replaces the ids of the container by a copy of w.
 func (c *setContainer) set(w *words) {
 	*c = setContainer{}
 	if n := w.count(); n > listMax/2 {
@@ -88,8 +89,8 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. Of sorts the ids instead of
-// building a Set, because sorting a few ids is faster than allocating a Set.
+// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. The function Of sorts the ids
+// instead of building a Set, because sorting a few ids is faster than allocating a Set.
 func Of(ids ...uint32) *Bitmap {
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
@@ -106,7 +107,7 @@ func OfSorted(ids []uint32) *Bitmap {
 	return b
 }
 
-// Range returns the bitmap of the ids from … to-1.
+// Range returns the bitmap of all ids from the argument "from" up to, but not including, the argument "to".
 func Range(from, to uint32) *Bitmap {
 	var ids []uint32
 	for id := from; id < to; id++ {
@@ -123,7 +124,7 @@ func shardOf(id uint32) int { return int(id >> 16 % shardCount) }
 // Add adds one id to the set.
 func (s *Set) Add(id uint32) { s.containers[id>>16].add(uint16(id)) }
 
-// addShard adds ids to the set under the lock of the given shard. All the ids belong to this shard.
+// addShard adds ids, all of which must belong to the given shard, to the set, while it holds the lock of the shard.
 func (s *Set) addShard(shard int, ids []uint32) {
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
@@ -217,8 +218,8 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set. Bitmap stores each container in its smallest form, so equal sets always have equal encoded
-// bytes. Bitmap uses all cores.
+// Bitmap encodes the set as a Bitmap. The method stores each container in its smallest form, so equal sets always have
+// equal encoded bytes. The method uses all CPU cores.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16
 	for key := range s.containers {

@@ -2,8 +2,9 @@ package bitmap
 
 import "sort"
 
-// Spread returns the ids of b after the caller inserted other ids between them. Each entry e of before increases every
-// id that is at least e by 1. The slice before ascends, and an entry may repeat. No id in the result may exceed 2^32-1.
+// Spread returns the bitmap b with its ids increased to make space for other ids between them. Each entry e of the
+// slice before increases every id that is at least e by 1. The slice before must ascend, and an entry may repeat. No id
+// in the result may exceed 2^32-1.
 func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	var list []container
 	var ids, part []uint32
@@ -34,7 +35,7 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 }
 
 // after returns the index of the first entry of an ascending list that is above a value. The search begins at the index
-// from. The step of the search doubles each time, because the entry is mostly near the index from or after the end of
+// "from". The search doubles its step each time, because the entry is mostly near the index "from" or after the end of
 // the list.
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {
@@ -49,7 +50,7 @@ func after(list []uint32, from int, value uint32) int {
 	return from + sort.Search(len(rest), func(i int) bool { return rest[i] > value })
 }
 
-// containerOf encodes ascending ids that have equal upper 16 bits.
+// containerOf encodes ascending ids with equal upper 16 bits as a container.
 func containerOf(ids []uint32) container {
 	c := container{form: smallest(uint16(ids[0]>>16), len(ids), runsOf(ids))}
 	c.data = appendForm(make([]byte, 0, c.size()), ids, &c.form)

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// words holds the ids of one container as a bitset.
+// words holds the ids of one container (65,536 neighbouring numbers) as a bitset.
 type words [containerWords]uint64
 
 func (w *words) count() int {
@@ -15,7 +15,7 @@ func (w *words) count() int {
 	return n
 }
 
-// runs counts the runs in w. A run starts at each set bit whose lower neighbour is not set.
+// runs counts the runs of consecutive ids in w. A run starts at each set bit whose lower neighbour is not set.
 func (w *words) runs() int {
 	n, carry := 0, uint64(0)
 	for _, x := range w {
@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next returns the first position at or after the argument at whose bit is set after an XOR with flip. If no bit is
-// set, next returns containerIDs.
+// next returns the first position, not before the argument "at", whose bit is set after an XOR of the word with flip.
+// If there is no such bit, next returns containerIDs.
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -57,28 +57,28 @@ func (w *words) addRange(start, end int) {
 	w[last] |= tail
 }
 
-// BlockIDs is the number of ids in one block. All ids of a block have equal upper 16 bits.
+// BlockIDs is the number of 32-bit ids that have equal upper 16 bits; such ids form a block.
 const BlockIDs = containerIDs
 
-// MaxBlocks is the number of blocks in the whole id space.
+// MaxBlocks is the number of blocks of 65,536 neighbouring ids into which all 32-bit ids are divided.
 const MaxBlocks = maxContainers
 
-// Words holds the ids of one block as a bitset, so that a caller can compute with sets block by block. The zero value
-// is empty.
+// Words holds ids of one block (65,536 neighbouring ids) as a bitset, so that a caller can compute with sets block by
+// block. The zero Words is empty.
 type Words struct{ bits words }
 
-// Extent says whether a set holds no id of a block, all ids of the block, or only some. Callers read the words only if
-// the extent is Some, which saves work for empty and full blocks.
+// Extent says whether a set holds no id of a block, all ids of the block, or only some. Callers look at the single ids
+// only if the Extent is Some, which saves work for empty and full blocks.
 type Extent uint8
 
-// Nothing, Some and Everything say how many ids of a block a set holds.
+// Nothing, Some and Everything say how many ids of a block (65,536 neighbouring ids) a set holds.
 const (
 	Nothing Extent = iota
 	Some
 	Everything
 )
 
-// extentOf returns the extent of a set that holds n ids of a block.
+// extentOf returns the Extent for a set that holds n ids of a block: Nothing, Some or Everything.
 func extentOf(n int) Extent {
 	switch n {
 	case 0:
@@ -96,13 +96,14 @@ func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 // Clear removes every id from w.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// Extent returns the extent of the ids in w. If the result is Everything, all bits of the words are set.
+// Extent reports whether w holds no id of its block, all ids, or only some. If the result is Everything, all bits of w
+// are set.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
 // Count returns the number of ids in w.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And removes from w the ids that are not in v. And returns Nothing if w is empty afterwards, else Some.
+// And removes the ids that are not in v from w. It returns Nothing if w is empty afterwards, else Some.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -113,7 +114,7 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without removes from w the ids that are in v. Without returns Nothing if w is empty afterwards, else Some.
+// Without removes the ids that are in v from w. It returns Nothing if w is empty afterwards, else Some.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -124,7 +125,8 @@ func (w *Words) Without(v *Words) Extent {
 	return someOf(any)
 }
 
-// Invert sets w to the ids that are not in v. The caller ensures that v holds some ids of the block, but not all.
+// Invert sets w to the ids of the block that are not in v. The caller must ensure that v holds some ids of the block,
+// but not all.
 func (w *Words) Invert(v *Words) Extent {
 	for i, x := range v.bits {
 		w.bits[i] = ^x
@@ -132,7 +134,7 @@ func (w *Words) Invert(v *Words) Extent {
 	return Some
 }
 
-// Or adds the ids of v to w. The caller ensures that w is not empty.
+// Or adds the ids of v to w. The caller of Or must ensure that w is not empty.
 func (w *Words) Or(v *Words) Extent {
 	all := ^uint64(0)
 	for i, x := range v.bits {
@@ -153,7 +155,8 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep removes from w the ids below first and above last. The arguments are the lower 16 bits of ids of the block.
+// Keep removes the ids below first and the ids above last from w. Both arguments are the lower 16 bits of ids in the
+// block.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))
@@ -162,7 +165,8 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// SetMarked sets w to the ids whose mark is 1. Every mark must be 0 or 1. All ids must belong to one block.
+// SetMarked sets w to the ids whose mark is 1: marks[i] is the mark of ids[i]. Every mark must be 0 or 1. All ids must
+// belong to one block.
 func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	w.Clear()
 	for i, id := range ids {
@@ -170,8 +174,8 @@ func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	}
 }
 
-// Rank returns the lower 16 bits of the id in w that has exactly n lower ids in w. The caller ensures that w holds more
-// than n ids.
+// Rank returns the lower 16 bits of the id in w that has exactly n lower ids in w. The caller of Rank must ensure that
+// w holds more than n ids.
 func (w *Words) Rank(n int) uint16 {
 	for i, x := range w.bits {
 		ids := bits.OnesCount64(x)
@@ -187,8 +191,8 @@ func (w *Words) Rank(n int) uint16 {
 	return containerIDs - 1
 }
 
-// AppendIDs appends at most limit ids of w to ids, in ascending order. The ids in w belong to the block with the given
-// key.
+// AppendIDs appends the lowest ids of w, at most "limit", to the slice ids in ascending order. The argument key is the
+// upper 16 bits of the ids in w.
 func (w *Words) AppendIDs(ids []uint32, key, limit int) []uint32 {
 	base := uint32(key) << 16
 	for i, x := range w.bits {

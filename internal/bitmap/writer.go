@@ -1,7 +1,7 @@
 package bitmap
 
 // Writer adds ids to a Set through a buffer. Several Writers may fill one Set at once, but only one goroutine may use
-// each Writer. The caller calls Flush after the last Add.
+// each Writer. The caller must call Flush after the last Add.
 type Writer struct {
 	set    *Set
 	buffer [shardCount][]uint32
