@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Unknown is the number that a dictionary returns for an image that the dictionary does not contain.
+// Unknown is the number that a dictionary returns for an image (64-bit number of a user id) that it does not contain.
 const Unknown = 1<<32 - 1
 
 const (
@@ -19,8 +19,8 @@ const (
 	rowMost     = 24 // maximum number of images of a row, on average
 )
 
-// Dictionary maps images to numbers. A Dictionary is immutable, shares the bytes passed to Open, and is safe for
-// concurrent use.
+// Dictionary maps the images (64-bit numbers) of user ids to consecutive numbers, which bitmaps use. A Dictionary is
+// immutable, shares the bytes passed to Open, and is safe for concurrent use.
 type Dictionary struct {
 	rests []byte // the low bits of the images; the bytes of the index follow within the capacity
 	index []byte
@@ -30,7 +30,8 @@ type Dictionary struct {
 	mask  uint64
 }
 
-// shape returns the number of row bits for n images, and the number of bytes that an image takes within its row.
+// shape returns, for a dictionary of n images, how many upper bits of an image choose its row. shape also returns how
+// many bytes an image takes within its row.
 func shape(n uint32) (rowBits uint, width int) {
 	if n > rowMost {
 		rowBits = uint(bits.Len32((n - 1) / rowMost))
@@ -38,7 +39,7 @@ func shape(n uint32) (rowBits uint, width int) {
 	return rowBits, int(64-rowBits+7) / 8
 }
 
-// Size returns the length in bytes of a dictionary file with n images.
+// Size returns the length of a dictionary file with n images, in bytes.
 func Size(n uint32) int64 {
 	rowBits, width := shape(n)
 	return headerBytes + int64(n)*int64(width) + 4*(1<<rowBits+1)
@@ -67,7 +68,7 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// check returns an error unless the index ascends from 0 to the number of images, and the images ascend within each
+// check returns an error unless the row index ascends from 0 to the number of images, and the images ascend within each
 // row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
@@ -124,7 +125,7 @@ func (d *Dictionary) load(at uint32) uint64 {
 	return binary.LittleEndian.Uint64(d.rests[int(at)*d.width:])
 }
 
-// Len returns the number of images in the dictionary.
+// Len returns how many images (64-bit numbers of ids) the dictionary contains.
 func (d *Dictionary) Len() uint32 { return d.count }
 
 // Number returns the number of an image. If the dictionary lacks the image, ok is false and the number is Unknown.
@@ -134,8 +135,8 @@ func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
 	return n, n != Unknown
 }
 
-// search returns the number of the image in a row whose low bits are rest, or Unknown. The numbers of the row's images
-// are first to end-1.
+// search searches a row of the dictionary for the image whose low bits are rest, and returns the image's number, or
+// Unknown. The row's images have the numbers first to end-1.
 func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	for n := end - first; n > 1; n = end - first {
 		half := first + n/2
@@ -196,11 +197,12 @@ func (d *Dictionary) rowOf(number uint32) int {
 	return sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
 }
 
-// nearRows is the number of rows that AppendImages steps through before AppendImages searches the row of a number by
+// nearRows is the number of rows that AppendImages tries one after the other before it searches the row of a number by
 // binary search.
 const nearRows = 16
 
-// AppendImages appends the images with the given numbers, which must be below Len. Ascending numbers are fastest.
+// AppendImages converts numbers of the dictionary, which must be below Len, to images and appends these to dst.
+// Ascending numbers are fastest.
 func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) []Image {
 	row := 0
 	for _, number := range numbers {
@@ -215,12 +217,13 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// compose returns the image with the given number, which is in the given row.
+// compose returns the image with the given number. The argument row is the row of the dictionary that contains the
+// image.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
 	return uint64(row)<<d.shift | d.rest(number) // if there is only row 0, the shift by 64 bits returns 0
 }
 
-// All returns an iterator over the numbers and images in ascending order.
+// All returns an iterator over the numbers and images of the dictionary in ascending order.
 func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 	return func(yield func(uint32, uint64) bool) {
 		for row, number := 0, uint32(0); number < d.count; row++ {
@@ -233,8 +236,9 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 	}
 }
 
-// Merge returns an iterator over the numbers of old in ascending order. With each number, the iterator yields the
-// number of the equal image in new, or Unknown if new lacks the image. The numbers in new also ascend.
+// Merge returns an iterator over the numbers of the dictionary "old" in ascending order. With each number, the iterator
+// yields the number that the same image has in the dictionary "new", or Unknown if new lacks the image. The yielded
+// numbers of new also ascend.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

@@ -12,8 +12,9 @@ const (
 	sortLeast   = 1 << 16 // below this number of images, Sort calls slices.Sort once
 )
 
-// Sort returns the images of all chunks in ascending order. Sort uses two cores. Sort sets each chunk to nil after
-// copying the images, so that a garbage collection during the sort can free the chunk.
+// Sort returns the images (64-bit numbers of ids) of all chunks in ascending order. Sort uses two CPU cores. After Sort
+// has copied the images of a chunk, it sets the chunk to nil, so that a garbage collection during the sort can free the
+// chunk.
 func Sort(chunks [][]uint64) []uint64 {
 	n := 0
 	for _, chunk := range chunks {
@@ -42,8 +43,8 @@ func Sort(chunks [][]uint64) []uint64 {
 	return sorted
 }
 
-// scatter copies the images from the chunks to buckets, which are chosen by the upper bits of the images. The result
-// has the start index of each bucket.
+// scatter copies the images from the chunks to buckets, by the upper bits of the images. The result has the start index
+// of each bucket in the slice "to".
 func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {
 	for _, chunk := range chunks {
 		for _, image := range chunk {

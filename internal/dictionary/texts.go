@@ -7,19 +7,19 @@ import (
 	"io"
 )
 
-// A generation of segments may have a separate file that converts numbers to ids.
+// A generation of segments may have a separate file that converts numbers in bitmaps to user ids.
 //
-// A file of rests begins with 8 bytes "caprest1", 4 bytes n, and 4 bytes 0. Then follow the rests of the ids in the
-// order of their numbers, 8 bytes little-endian each.
+// A file of rests (bits of UUIDs that the images lack) begins with 8 bytes "caprest1", 4 bytes n, and 4 bytes 0. Then
+// follow the rests of the ids in the order of their numbers, 8 bytes little-endian each.
 //
-// A file of texts begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. Then follow the texts in the order of their
-// numbers: one byte with the length of the text minus 1, and the text. At the end of the file, the index has the offset
-// of the length byte of every 16th text, 8 bytes little-endian each.
+// A file of text ids begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. Then follow the texts in the order of
+// their numbers: one byte with the length of the text minus 1, and the text. At the end of the file, the index has the
+// offset of the length byte of every 16th text, 8 bytes little-endian each.
 const (
 	restMagic  = "caprest1"
 	textMagic  = "captext1"
 	textStride = 16
-	// MaxText is the maximum length of a text in bytes.
+	// MaxText is the maximum length of a text id in bytes.
 	MaxText = 256
 )
 
@@ -28,7 +28,7 @@ func header(magic string, n uint32) []byte {
 	return append(binary.LittleEndian.AppendUint32(raw, n), 0, 0, 0, 0)
 }
 
-// checkHeader checks the header of a file and returns the number of entries in the file.
+// checkHeader checks the header of a Rests or Texts file and returns the number of entries in the file.
 func checkHeader(raw []byte, magic string) (n uint32, err error) {
 	if len(raw) < headerBytes || string(raw[:8]) != magic {
 		return 0, errors.New("the file does not start with " + magic)
@@ -39,24 +39,25 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 	return binary.LittleEndian.Uint32(raw[8:]), nil
 }
 
-// Rests maps numbers to the rests of ids. The rest and the image of an id together determine the id (see
-// ids.Scheme.Back). A Rests value is immutable, shares the bytes passed to OpenRests, and is safe for concurrent use.
+// Rests maps user numbers to the rests of ids: the 64 bits of a UUID that its image lacks. The rest and the image of an
+// id together determine the id (see ids.Scheme.Back). A Rests value is immutable, shares the bytes passed to OpenRests,
+// and is safe for concurrent use.
 type Rests struct{ raw []byte }
 
-// RestWriter writes a file of rests. (The package ids defines the rest of an id.)
+// RestWriter writes a file of rests: for each id, the 64 bits that its image lacks.
 type RestWriter struct {
 	to      io.Writer
 	n, want uint32
 	buffer  []byte
 }
 
-// NewRestWriter returns a RestWriter that writes a file with exactly n rests.
+// NewRestWriter returns a RestWriter for a file with the rests of exactly n ids.
 func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 	_, err := to.Write(header(restMagic, n))
 	return &RestWriter{to: to, want: n}, err
 }
 
-// Add writes the rest of the id with the next number.
+// Add writes the rest (64 bits that the image lacks) of the id with the next number.
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
 		return fmt.Errorf("rests of ids: more rests than the announced number %d", w.want)
@@ -76,7 +77,7 @@ func (w *RestWriter) flush() error {
 }
 
 // Close writes the rests that are still in the buffer. Close does not close the underlying io.Writer. Close returns an
-// error if the caller added fewer rests than announced.
+// error if the caller added fewer rests than announced to NewRestWriter.
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf("rests of ids: %d rests instead of the announced %d", w.n, w.want)
@@ -84,11 +85,11 @@ func (w *RestWriter) Close() error {
 	return w.flush()
 }
 
-// RestsSize returns the length in bytes of a file with n rests.
+// RestsSize returns the length of a file with the rests of n ids, in bytes.
 func RestsSize(n uint32) int64 { return headerBytes + 8*int64(n) }
 
-// OpenRests checks the header and the length of a file of rests. Every 8 bytes are a valid rest, so OpenRests cannot
-// detect flipped bits: the caller must compare the SHA-256 of the file.
+// OpenRests checks the header and the length of a Rests file. Every 8 bytes are a valid rest of an id, so OpenRests
+// cannot detect flipped bits: the caller must compare the SHA-256 of the file.
 func OpenRests(raw []byte) (*Rests, error) {
 	n, err := checkHeader(raw, restMagic)
 	if err != nil {
@@ -103,10 +104,11 @@ func OpenRests(raw []byte) (*Rests, error) {
 // Len returns the number of rests in the file.
 func (r *Rests) Len() uint32 { return uint32(len(r.raw) / 8) }
 
-// Rest returns the rest of the id with the given number, which must be below Len.
+// Rest returns the 64 bits of the id that its image lacks. The argument is the id's number; it must be below Len.
 func (r *Rests) Rest(number uint32) uint64 { return binary.LittleEndian.Uint64(r.raw[8*int(number):]) }
 
-// TextWriter writes a file of texts. A TextWriter keeps the index in memory, which takes half a byte per text.
+// TextWriter writes a file of text ids, which maps numbers to ids. A TextWriter keeps the index of the file in memory,
+// which takes half a byte per text.
 type TextWriter struct {
 	to      io.Writer
 	n, want uint32
@@ -115,14 +117,14 @@ type TextWriter struct {
 	buffer  []byte
 }
 
-// NewTextWriter returns a TextWriter that writes a file with exactly n texts.
+// NewTextWriter returns a TextWriter for a file with exactly n text ids.
 func NewTextWriter(to io.Writer, n uint32) (*TextWriter, error) {
 	w := &TextWriter{to: to, want: n, at: headerBytes}
 	_, err := to.Write(header(textMagic, n))
 	return w, err
 }
 
-// Add writes the text with the next number.
+// Add writes the text id with the next number.
 func (w *TextWriter) Add(text []byte) error {
 	switch {
 	case len(text) == 0 || len(text) > MaxText:
@@ -149,7 +151,7 @@ func (w *TextWriter) flush() error {
 }
 
 // Close writes the index of the file. Close does not close the underlying io.Writer. Close returns an error if the
-// caller added fewer texts than announced.
+// caller added fewer texts than announced to NewTextWriter.
 func (w *TextWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf("texts: %d texts instead of the announced %d", w.n, w.want)
@@ -161,19 +163,20 @@ func (w *TextWriter) Close() error {
 	return err
 }
 
-// Texts maps numbers to texts. A Texts value is immutable, shares the bytes passed to OpenTexts, and is safe for
-// concurrent use.
+// Texts maps user numbers to text ids. A Texts value is immutable, shares the bytes passed to OpenTexts, and is safe
+// for concurrent use.
 type Texts struct {
 	raw, index []byte
 	count      uint32
 }
 
-// TextsSize returns the length in bytes of a file with n texts. The argument bytes is the length of all texts together.
+// TextsSize returns the length of a file with n text ids, in bytes. The argument bytes is the length of all texts
+// together.
 func TextsSize(n uint32, bytes int64) int64 {
 	return headerBytes + int64(n) + bytes + 8*((int64(n)+textStride-1)/textStride)
 }
 
-// OpenTexts checks the header, the lengths and the index of a file of texts. OpenTexts cannot detect a flipped bit
+// OpenTexts checks the header, the lengths and the index of a file of text ids. OpenTexts cannot detect a flipped bit
 // within a text, so the caller must compare the SHA-256 of the file.
 func OpenTexts(raw []byte) (*Texts, error) {
 	n, err := checkHeader(raw, textMagic)
@@ -208,25 +211,25 @@ func (t *Texts) offset(i uint32) uint64 { return binary.LittleEndian.Uint64(t.in
 // Len returns the number of texts in the file.
 func (t *Texts) Len() uint32 { return t.count }
 
-// Text returns the text with the given number, which must be below Len. The returned slice shares the bytes of the
+// Text returns the text id with the given number, which must be below Len. The returned slice shares the bytes of the
 // file.
 func (t *Texts) Text(number uint32) []byte {
 	r := t.Reader()
 	return r.Text(number)
 }
 
-// TextReader reads many texts. Each read starts at the text of the previous read if possible, so ascending numbers are
-// fastest. Only one goroutine may use a TextReader.
+// TextReader reads many text ids by their numbers. Each read starts at the text of the previous read if possible, so
+// ascending numbers are fastest. Only one goroutine may use a TextReader.
 type TextReader struct {
 	of   *Texts
 	next uint32 // number of the text at the offset at
 	at   uint64
 }
 
-// Reader returns a TextReader of the file.
+// Reader returns a TextReader for the text ids in the file.
 func (t *Texts) Reader() TextReader { return TextReader{of: t, next: t.count} }
 
-// Text works like Texts.Text: Text returns the text with the given number, which must be below Len.
+// Text works like Texts.Text: it returns the text id with the given number, which must be below Len.
 func (r *TextReader) Text(number uint32) []byte {
 	if number < r.next || number/textStride != r.next/textStride {
 		r.next, r.at = number/textStride*textStride, r.of.offset(number/textStride)

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Writer writes a dictionary file from ascending images. A Writer keeps the index in memory, which takes 4 bytes per
-// row.
+// Writer writes a dictionary file from ascending images (64-bit numbers of ids). A Writer keeps the index in memory,
+// which takes 4 bytes per row of the dictionary.
 type Writer struct {
 	to     *bufio.Writer
 	index  []byte
@@ -20,7 +20,7 @@ type Writer struct {
 	failed error
 }
 
-// NewWriter returns a Writer of a dictionary file with exactly n images. The number n must be below Unknown.
+// NewWriter returns a Writer for a dictionary file with exactly n images. The number n must be below Unknown.
 func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	if n == Unknown {
 		return nil, fmt.Errorf("write dictionary: must have at most %d images of ids, got %d", uint32(Unknown)-1, n)
@@ -33,7 +33,7 @@ func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	return w, w.failed
 }
 
-// Add appends images to the file. All images that the caller adds must ascend strictly, also from one call to the next.
+// Add appends images to the dictionary file. The images must ascend strictly, also from one call of Add to the next.
 func (w *Writer) Add(images ...uint64) error {
 	for _, image := range images {
 		switch {
@@ -55,15 +55,16 @@ func (w *Writer) Add(images ...uint64) error {
 	return w.failed
 }
 
-// startRows sets the start of every row up to the given row to the current number of images. startRows leaves rows that
-// already have a start unchanged.
+// startRows records in the index that the rows up to the given one begin at the current number of images. startRows
+// does not change rows that have already begun.
 func (w *Writer) startRows(row uint64) {
 	for uint64(len(w.index)) <= 4*row {
 		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)
 	}
 }
 
-// Close writes the index. Close returns an error if the caller added fewer images than announced to NewWriter.
+// Close writes the index of the dictionary file. Close returns an error if the caller added fewer images than announced
+// to NewWriter.
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {
 		w.failed = fmt.Errorf("write dictionary: %d images of ids instead of the announced %d", w.count, w.most)

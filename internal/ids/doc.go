@@ -1,23 +1,25 @@
-// Package ids converts the user ids of a company into 64-bit images.
+// Package ids converts the user ids of a company into images: 64-bit numbers by which capper stores users.
 //
 // # Words
 //
-// An id is the text by which a company identifies a user. A kind says which texts are ids: dense, uint64, uuid or text.
-// An image is the 64-bit value by which stores and audit files identify a user permanently. A key consists of 16 random
-// bytes that belong to one deployment; different keys produce different images. A scheme is a kind together with a key.
+// An id is the text by which a company identifies a user. The kind of a deployment's ids is "dense", "uint64", "uuid"
+// or "text"; it says which texts are valid ids. An image is the 64-bit number by which stores and audit files identify
+// a user permanently. A key consists of 16 random bytes that belong to one deployment; different keys produce different
+// images. A scheme is a kind together with a key.
 //
 // # Why images
 //
-// The package computes images from ids, so no counter can be lost or rolled back, and no counter can give one number to
-// two users. A user who is in no segment file also has an image. Images of all kinds but dense are spread evenly over
-// the 64 bits. Stores may therefore use any bits of an image to choose a partition or a bucket of users. Without the
-// key, an outsider cannot choose ids that share an image or a bucket of users. The key is not a password, but an
-// operator must not lose the key. A store without the key cannot find the log of any user.
+// Package ids computes images from ids. It needs no counter, which could be lost or rolled back, or could give one
+// number to two users. A user who is in no segment file also has an image. Images of all kinds of ids except "dense"
+// are spread evenly over all 64-bit numbers. Stores may therefore use any bits of an image to choose a partition or a
+// bucket of users. Without the key, an outsider cannot choose ids that share an image or a bucket of users. The key is
+// not a password, but an operator must not lose it. Without the key, a store cannot find the recorded sends of any
+// user.
 //
 // # Ids and their spellings
 //
-// Canonical returns the only spelling of an id that capper uses in responses. All spellings of one user's id have one
-// canonical text.
+// The method Canonical returns the only spelling of an id that capper uses in responses. All spellings of one user's id
+// have the same canonical text.
 //
 //   - dense: the decimal digits of 0 to 4294967295 (2^32-1), without a sign and without leading zeros.
 //   - uint64: the decimal digits of 0 to 18446744073709551615 (2^64-1), without a sign and without leading zeros. The
@@ -34,29 +36,30 @@
 //
 // # Images, fixed for ever
 //
-// Stores keep images, so these formulas never change; TestImagesNeverChange checks the formulas. All integers are big
+// Stores keep images, so the formulas for images never change; TestImagesNeverChange checks them. All integers are big
 // endian.
 //
 //   - dense: the image is the id itself. The key has no effect on the images of dense ids.
 //   - uint64: mix(mix(id ^ k0) ^ k1) ^ k2, where k0, k1 and k2 are the first three 64-bit words of SHA-256("capper ids
 //     uint64" || key). The function mix is variant 13 of David Stafford's 64-bit mixers, the finalizer of SplitMix64: x
 //     ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31. Adding keys between fixed
-//     permutations is the construction of Even and Mansour. Each step of the formula has an inverse. Two uint64 ids
-//     therefore never share an image, and Back computes the id from the image alone. The formula is not a secure
-//     cipher.
+//     permutations is the construction of Even and Mansour. Each step of this formula has an inverse. Two uint64 ids
+//     therefore never share an image, and Back computes the id from the image alone. The formula for uint64 ids is not
+//     a secure cipher.
 //   - uuid: the upper 64 bits of AES-128(key, the 16 bytes). The lower 64 bits of the AES block are the rest of the id.
 //     Back computes the id from the image and the rest.
 //   - text: the upper 64 bits of AES-CMAC(key, the bytes). Nothing can compute a text id from its image.
 //
-// Among n users of the kinds uuid and text, two users share an image with a probability of n²/2^65: 0.2 % for 270
+// Among n users with ids of the kind uuid or text, some two share an image with a probability of n²/2^65: 0.2 % for 270
 // million users.
 //
-// The check of a scheme is the first 4 bytes of SHA-256("capper ids check" || name of the kind || 0x00 || key) as 8
-// hexadecimal digits. Stores and manifests keep the check, and reject a scheme with a different check.
+// The check (checksum) of a scheme is the first 4 bytes of SHA-256("capper ids check" || name of the kind || 0x00 ||
+// key) as 8 hexadecimal digits. Stores and manifests keep this checksum, and reject a scheme with a different one.
 //
 // # Packed ids
 //
-// A packed id has 16 bytes (uuid) or 8 bytes (uint64), big endian. The kinds dense and text have no packed form.
+// The packed form of an id has 16 bytes for a UUID or 8 bytes for a uint64, big endian. Ids of the kinds "dense" and
+// "text" have no packed form.
 //
 // # Sources
 //

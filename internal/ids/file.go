@@ -8,20 +8,20 @@ import (
 	"io"
 )
 
-// FileName is the name of the object that contains the kind and the key of a segment location.
+// FileName is the name of the object that contains the kind and the hash key of the user ids at a location of segments.
 const FileName = "ids.json"
 
 // MaxFile is the maximum size of an ids.json in bytes.
 const MaxFile = 4096
 
-// File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A segment location whose ids are
-// dense has no ids.json.
+// File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A location of segments whose
+// user ids are dense has no ids.json.
 type File struct {
 	Kind Kind
 	Key  Key
 }
 
-// Scheme returns the scheme with the kind and the key of the file.
+// Scheme returns the scheme of ids with the kind and the key in the file.
 func (f File) Scheme() *Scheme { return New(f.Kind, f.Key) }
 
 // Encode returns the bytes of ids.json, with a line end. Equal File values always have equal bytes.
@@ -52,8 +52,8 @@ func ParseFile(raw []byte) (f File, err error) {
 	return f, nil
 }
 
-// fileFields returns the fields of a JSON object whose values are all strings. encoding/json alone would accept "Kind"
-// instead of "kind". If a field occurs twice, encoding/json would silently use the last value.
+// fileFields returns the fields of a JSON object whose values are all strings. Package encoding/json alone would accept
+// "Kind" instead of "kind". If a field occurs twice, encoding/json would silently use the last value.
 func fileFields(raw []byte) (map[string]*string, error) {
 	if len(raw) > MaxFile {
 		return nil, fmt.Errorf("must have at most %d bytes, got %d", MaxFile, len(raw))

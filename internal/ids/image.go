@@ -22,7 +22,7 @@ func newMixer(key Key) mixer {
 
 func (m *mixer) image(id uint64) uint64 { return mix(mix(id^m.k0)^m.k1) ^ m.k2 }
 
-// back computes the id whose image is the given image.
+// back computes the uint64 id from its image.
 func (m *mixer) back(image uint64) uint64 { return unmix(unmix(image^m.k2)^m.k1) ^ m.k0 }
 
 // factor1 and factor2 are the factors of mix; inverse1 and inverse2 are their inverses modulo 2^64.
@@ -67,7 +67,7 @@ func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	return twice
 }
 
-// mac returns the upper 64 bits of the AES-CMAC of a text (RFC 4493, section 2.4), and leaves all 128 bits in the
+// mac returns the upper 64 bits of the AES-CMAC of a text id (RFC 4493, section 2.4), and leaves all 128 bits in the
 // parser's buffer.
 func (p *Parser) mac(text []byte) uint64 {
 	x, s := &p.buffer, p.scheme

@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// KeySize is the length of a key in bytes.
+// KeySize is the length of the hash key of ids, in bytes.
 const KeySize = 16
 
-// Key is the random part of a scheme: two deployments with different keys have different images for one id. A
-// deployment that loses its key cannot find the log of any user.
+// Key is the random hash key of a scheme: with different keys, the same id has different images (64-bit numbers). A
+// deployment that loses its key cannot find the recorded sends of any user.
 type Key [KeySize]byte
 
-// NewKey returns a random key from crypto/rand.
+// NewKey returns a random hash key for ids, from crypto/rand.
 func NewKey() (key Key) {
 	_, _ = rand.Read(key[:]) // never returns an error: rand.Read ends the program if the system has no random bytes
 	return key
@@ -23,8 +23,8 @@ func NewKey() (key Key) {
 // String returns the key as 32 hexadecimal digits in lower case.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// ParseKey parses a key of 32 hexadecimal digits in lower case. ParseKey rejects the key of 32 zeros, because NewKey
-// never returns this key. The caller of ParseKey writes the name of the field in front of the error text.
+// ParseKey parses a key of 32 hexadecimal digits in lower case. ParseKey rejects a key of 32 zeros, because NewKey
+// never returns such a key. The caller of ParseKey must put the name of the field in front of the error text.
 func ParseKey(text string) (key Key, err error) {
 	for i := range len(text) {
 		if digit := hexDigits[text[i]]; digit > 0xf || text[i] >= 'A' && text[i] <= 'F' {

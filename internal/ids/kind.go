@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Kind says which texts are ids. A deployment has ids of one kind. The zero value is Dense.
+// Kind says which texts are valid user ids. All user ids of a deployment have one kind. The zero value is Dense.
 type Kind uint8
 
-// Dense, Uint64, UUID and Text are all kinds of ids.
+// Dense, Uint64, UUID and Text are all kinds of user ids.
 const (
 	Dense  Kind = iota // 0 to 2^32-1, best without gaps between the ids
 	Uint64             // 0 to 2^64-1
@@ -18,10 +18,10 @@ const (
 
 var kindNames = [...]string{Dense: "dense", Uint64: "uint64", UUID: "uuid", Text: "text"}
 
-// Kinds returns all kinds, starting with Dense.
+// Kinds returns all kinds of user ids, starting with Dense.
 func Kinds() [len(kindNames)]Kind { return [...]Kind{Dense, Uint64, UUID, Text} }
 
-// String returns the name that configurations and files use for the kind, such as "uuid".
+// String returns the name that configurations and files use for the kind of ids, such as "uuid".
 func (k Kind) String() string {
 	if !k.known() {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
@@ -31,11 +31,11 @@ func (k Kind) String() string {
 
 func (k Kind) known() bool { return int(k) < len(kindNames) }
 
-// ParseKind returns the kind with the given name. Names are in lower case. The caller of ParseKind writes the name of
-// the field in front of the error text, for example: `must be dense, uint64, uuid or text, got "guid"`.
+// ParseKind returns the kind of ids with the given name. Names of kinds are in lower case. The caller of ParseKind must
+// put the name of the field in front of the error text, for example: `must be dense, uint64, uuid or text, got "guid"`.
 func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
 
-// parseKind returns the kind with the given name. parseKind accepts only the kinds from first on.
+// parseKind returns the kind of ids with the given name. parseKind accepts only the kinds from the argument first on.
 func parseKind(name string, first Kind) (Kind, error) {
 	for kind := first; kind.known(); kind++ {
 		if kindNames[kind] == name {

@@ -2,7 +2,8 @@ package ids
 
 import "encoding/binary"
 
-// Parser computes the images of many ids without allocating memory. Only one goroutine may use a Parser.
+// Parser computes the images (64-bit numbers) of many ids without allocating memory. Only one goroutine may use a
+// Parser.
 type Parser struct {
 	scheme *Scheme
 	buffer [16]byte // a field instead of a local variable, which the call through cipher.Block would move to the heap
@@ -11,14 +12,15 @@ type Parser struct {
 // NewParser returns a Parser for the ids of the scheme.
 func (s *Scheme) NewParser() *Parser { return &Parser{scheme: s} }
 
-// Parse returns the image of an id in any spelling. The caller of Parse writes the name of the field in front of the
-// error text: `is not a UUID: "018f" has 4 hexadecimal digits, and a UUID has 32`.
+// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The caller of Parse must put the
+// name of the field in front of the error text: `is not a UUID: "018f" has 4 hexadecimal digits, and a UUID has 32`.
 func (p *Parser) Parse(text []byte) (image uint64, err error) {
 	image, _, err = p.ParseRest(text)
 	return image, err
 }
 
-// ParseRest returns the image and the rest of an id. The rest is 0 for all kinds but uuid.
+// ParseRest returns the image of an id and the rest: the 64 bits of a UUID that the image lacks. The rest is 0 for all
+// other kinds of ids.
 func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	s := p.scheme
 	switch s.kind {
@@ -41,8 +43,8 @@ func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	return s.cut(s.mixer.image(id)), 0, nil
 }
 
-// Packed returns the image and the rest of a packed id, which must have Width bytes. Packed panics if the kind has no
-// packed form or if the id has fewer bytes.
+// Packed returns the image and the rest of an id in packed form, which must have Width bytes. Packed panics if the kind
+// of the ids has no packed form or if the id has fewer bytes.
 func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	s := p.scheme
 	if s.kind == UUID {
@@ -70,7 +72,7 @@ func (p *Parser) AppendPacked(dst, text []byte) (packed []byte, image uint64, er
 	return packed, image, nil
 }
 
-// BackPacked works like Scheme.BackPacked, but without allocating memory.
+// BackPacked works like Scheme.BackPacked, but allocates no memory.
 func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	s := p.scheme
 	if s.narrow != 0 || s.kind == Text {

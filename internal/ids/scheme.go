@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Scheme is a kind with a key. Schemes are immutable and safe for concurrent use. The zero value is the scheme of
-// dense ids.
+// Scheme is a kind of user ids together with a hash key; it converts ids to images (64-bit numbers). Schemes are
+// immutable and safe for concurrent use. The zero Scheme is for dense ids.
 type Scheme struct {
 	kind   Kind
 	key    Key
@@ -25,8 +25,8 @@ type Scheme struct {
 	idle   sync.Pool    // *Parser
 }
 
-// New returns the scheme with the given kind and key. New ignores the key of the kind dense. New panics if the kind is
-// not among Kinds.
+// New returns the scheme with the given kind of ids and key. For dense ids, New ignores the key. New panics if the kind
+// is not among Kinds.
 func New(kind Kind, key Key) *Scheme {
 	if !kind.known() {
 		panic("ids: no such kind: " + kind.String())
@@ -48,10 +48,10 @@ func New(kind Kind, key Key) *Scheme {
 	return s
 }
 
-// Narrow returns a copy of a scheme whose images have only the given number of bits, 1 to 63, so that many ids share an
-// image. The images still spread over 64 bits. Narrow is only for tests: a test in internal/architecture rejects other
-// callers. A narrowed scheme cannot convert images to ids. The check of a narrowed scheme equals the check of the
-// original scheme. Narrow panics on the kind dense.
+// Narrow returns a copy of a scheme with fewer different images, 2 to the power of the given number of bits (1 to 63),
+// so that many ids share an image. These images are still spread over all 64-bit numbers. Narrow is only for tests: a
+// test in internal/architecture rejects other callers. A narrowed scheme cannot convert images to ids. The method Check
+// of a narrowed scheme returns the same checksum as before. Narrow panics if ids are dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
 		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))
@@ -61,7 +61,7 @@ func Narrow(s *Scheme, bits uint) *Scheme {
 	return narrowed
 }
 
-// checkOf returns the check of a scheme with the given kind and key.
+// checkOf returns the checksum of a scheme with the given kind and key; see Scheme.Check.
 func checkOf(kind Kind, key Key) string {
 	sum := sha256.Sum256(append([]byte("capper ids check"+kind.String()+"\x00"), key[:]...))
 	return hex.EncodeToString(sum[:4])
@@ -73,11 +73,12 @@ func (s *Scheme) Kind() Kind { return s.kind }
 // Key returns the key of the scheme. A dense scheme has the zero key.
 func (s *Scheme) Key() Key { return s.key }
 
-// Check returns 8 hexadecimal digits that depend on the kind and the key, or "" for dense. Stores and manifests keep
-// the check to reject a scheme with another kind or key.
+// Check returns a checksum of the kind and the key, 8 hexadecimal digits, or "" for dense ids. Stores and manifests
+// keep this checksum, so that they can reject a scheme with another kind or key.
 func (s *Scheme) Check() string { return s.check }
 
-// Width returns the number of bytes of a packed id: 16 for uuid, 8 for uint64, and 0 for kinds without a packed form.
+// Width returns the number of bytes of an id in packed form: 16 for uuid, 8 for uint64, and 0 for kinds without a
+// packed form.
 func (s *Scheme) Width() int {
 	switch s.kind {
 	case Uint64:
@@ -88,14 +89,15 @@ func (s *Scheme) Width() int {
 	return 0
 }
 
-// Parse returns the image of an id in any spelling. The caller of Parse writes the name of the field in front of the
-// error text. For many ids, a Parser is faster than Scheme.Parse.
+// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The caller of Parse must put the
+// name of the field in front of the error text. For many ids, a Parser is faster than Scheme.Parse.
 func (s *Scheme) Parse(text []byte) (image uint64, err error) {
 	image, _, err = s.ParseRest(text)
 	return image, err
 }
 
-// ParseRest returns the image and the rest of an id. The rest is 0 for all kinds but uuid.
+// ParseRest returns the image of an id and the rest: the 64 bits of a UUID that the image lacks. The rest is 0 for all
+// other kinds of ids.
 func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	p := s.parser()
 	image, rest, err = p.ParseRest(text)
@@ -103,8 +105,8 @@ func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	return image, rest, err
 }
 
-// Packed returns the image of a packed id, which must have Width bytes. Packed panics if the kind has no packed form or
-// if the id has fewer bytes.
+// Packed returns the image of an id in packed form, which must have Width bytes. Packed panics if the kind of the ids
+// has no packed form or if the id has fewer bytes.
 func (s *Scheme) Packed(id []byte) (image uint64) {
 	p := s.parser()
 	image, _ = p.Packed(id)
@@ -119,8 +121,9 @@ func (s *Scheme) parser() *Parser {
 	return s.NewParser()
 }
 
-// Canonical appends the canonical text of an id, which the caller passes in any spelling. The caller of Canonical
-// writes the name of the field in front of the error text. On an error, Canonical returns dst unchanged.
+// Canonical appends the canonical text of an id, which the caller may pass in any valid spelling. The caller of
+// Canonical must put the name of the field in front of the error text. If Canonical returns an error, it returns dst
+// unchanged.
 func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -141,9 +144,9 @@ func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// AppendPacked appends the packed form of an id, which the caller passes in any spelling. The packed form has Width
-// bytes. The caller of AppendPacked writes the name of the field in front of the error text. On an error, AppendPacked
-// returns dst unchanged.
+// AppendPacked appends the packed form of an id, which the caller may pass in any valid spelling. The packed form has
+// Width bytes. The caller of AppendPacked must put the name of the field in front of the error text. If AppendPacked
+// returns an error, it returns dst unchanged.
 func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -162,8 +165,8 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 	return dst, fmt.Errorf("cannot be packed: ids of the kind %s have no packed form", s.kind)
 }
 
-// Unpack appends the canonical text of a packed id, which must have Width bytes. Unpack panics if the kind has no
-// packed form or if the id has fewer bytes.
+// Unpack appends the canonical text of an id that the caller passes in packed form, which must have Width bytes. Unpack
+// panics if the kind of the ids has no packed form or if the id has fewer bytes.
 func (s *Scheme) Unpack(dst, id []byte) []byte {
 	if s.kind == UUID {
 		return appendUUID(dst, (*[16]byte)(id))
@@ -178,12 +181,12 @@ func (s *Scheme) mustPack() {
 	}
 }
 
-// ErrNoWayBack reports that a scheme cannot compute an id from its image. The reason is the kind text or a scheme that
-// a test narrowed.
+// ErrNoWayBack reports that a scheme cannot compute an id from its image. The reason is that ids are texts, or that a
+// test has called Narrow on the scheme.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image")
 
-// Back appends the canonical text of the id that has the given image and rest. Back uses the rest only for the kind
-// uuid. The only error is ErrNoWayBack.
+// Back appends the canonical text of the id that has the given image and rest. Back uses the rest (bits that the image
+// lacks) only for UUIDs. The only error of Back is ErrNoWayBack.
 func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	switch {
 	case s.narrow != 0 || s.kind == Text:
@@ -199,8 +202,9 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	return strconv.AppendUint(dst, image, 10), nil
 }
 
-// BackPacked appends the packed form of the id that has the given image and rest. BackPacked uses the rest only for the
-// kind uuid. The only error is ErrNoWayBack. BackPacked panics for the kind dense, which has no packed form.
+// BackPacked appends the packed form of the id that has the given image and rest. BackPacked uses the rest (bits that
+// the image lacks) only for UUIDs. The only error of BackPacked is ErrNoWayBack. BackPacked panics for dense ids, which
+// have no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	p := s.parser()
 	dst, err := p.BackPacked(dst, image, rest)
@@ -208,8 +212,8 @@ func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return dst, err
 }
 
-// cut reduces an image to the upper bits that a narrowed scheme keeps, and mixes them so that they spread over all 64
-// bits. In other schemes, cut returns the image unchanged.
+// cut reduces an image to the upper bits that a narrowed scheme (see Narrow) keeps, and mixes them so that the results
+// spread over all 64 bits. In other schemes, cut returns the image unchanged.
 func (s *Scheme) cut(image uint64) uint64 {
 	if s.narrow == 0 {
 		return image

@@ -30,7 +30,7 @@ var hexDigits = func() (values [256]byte) {
 
 const urnPrefix = "urn:uuid:"
 
-// parseUUID writes the 16 bytes of a UUID in any spelling to id, and reports whether the text is a UUID.
+// parseUUID parses a UUID in any valid spelling, writes its 16 bytes to id, and reports whether the text is a UUID.
 func parseUUID(id *[16]byte, text []byte) bool {
 	if len(text) != 36 && len(text) != 32 {
 		text, _ = unwrapped(text)
@@ -80,8 +80,8 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	return all < noDigit
 }
 
-// unwrapped returns a UUID without its braces or without "urn:uuid:". The second result is false if the text has only
-// one of the two braces.
+// unwrapped returns the text of a UUID without braces around it or without "urn:uuid:" in front. The second result is
+// false if the text has only one of the two braces.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true
@@ -93,7 +93,7 @@ func unwrapped(text []byte) (inner []byte, whole bool) {
 	return text, !opened && !closed
 }
 
-// uuidError returns an error that says why a text is not a UUID.
+// uuidError returns an error that tells why a text is not a UUID.
 func uuidError(text []byte) error {
 	inner, whole := unwrapped(text)
 	if !whole {
@@ -152,7 +152,7 @@ func appendUUID(dst []byte, id *[16]byte) []byte {
 	return dst
 }
 
-// parseNumber returns the number of a dense or uint64 id.
+// parseNumber parses a dense or uint64 id, which is a decimal number.
 func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
 		return 0, s.numberError(text)
@@ -180,9 +180,10 @@ func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	return id, nil
 }
 
-// eightDigits parses the first eight bytes as a decimal number. The result ok is false if one of these bytes is not a
-// digit. The method is by Daniel Lemire, https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/:
-// eightDigits combines neighbouring digits to numbers of two digits, then of four digits, then of eight digits.
+// eightDigits parses the first eight bytes of a text as a decimal number. The result ok is false if one of these bytes
+// is not a digit. The method is by Daniel Lemire,
+// https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/: eightDigits combines neighbouring digits to
+// numbers of two digits, then of four digits, then of eight digits.
 func eightDigits(text []byte) (number uint64, ok bool) {
 	const all, lower, upper = 0x0101010101010101, 0x000000ff000000ff, 0xf0f0f0f0f0f0f0f0
 	x := binary.LittleEndian.Uint64(text)
@@ -219,7 +220,7 @@ func (s *Scheme) numberError(text []byte) error {
 	return fmt.Errorf("%s is above %d", is, largest)
 }
 
-// checkText returns an error if a text is not a text id.
+// checkText returns an error if a text is not valid as an id of the kind "text".
 func checkText(text []byte) error {
 	if len(text) == 0 {
 		return fmt.Errorf("is not a text id: \"\" is empty, and a text id has 1 to %d bytes", MaxText)
@@ -253,8 +254,8 @@ func checkText(text []byte) error {
 // maxShown is the maximum number of bytes of a text that an error contains.
 const maxShown = 80
 
-// shown returns a text in quotes for an error message. The function shown cuts the text after maxShown bytes, and
-// escapes invisible characters.
+// shown returns a text in quotes for an error message. It cuts the text after maxShown bytes, and escapes invisible
+// characters.
 func shown[T string | []byte](text T) string {
 	if len(text) <= maxShown {
 		return strconv.Quote(string(text))
