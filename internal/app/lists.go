@@ -21,8 +21,8 @@ import (
 // effect within two days.
 const oldList = 48 * time.Hour
 
-// guarded returns, for each guarded set, how many users a new generation may lose. If a set loses more, the service
-// rejects the generation.
+// guarded returns, for each guarded set, what percentage of its users may leave it. If a set in a new segments
+// generation loses more, the service rejects the generation.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
 // listProblems describes suppressed sets (of users who must not receive messages) that have fewer users than intended,

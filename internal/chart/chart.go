@@ -3,8 +3,8 @@
 //
 // Only this package uses the library github.com/go-analyze/charts. A chart with two series of 60 values has about 20
 // kB, and drawing it takes 2 ms. The library escapes text for XML. The library writes colours and sizes as style
-// attributes. An <img> element shows style attributes under any content security policy of the page. The library refers
-// to fonts by name, and loads no fonts. Package chart replaces characters in names that XML cannot contain, and
+// attributes. In an <img> element, style attributes work under any content security policy of the page. The library
+// refers to fonts by name, and loads no fonts. Package chart replaces characters in names that XML cannot contain, and
 // characters that reverse the direction of text.
 package chart
 
@@ -17,13 +17,13 @@ import (
 	"github.com/go-analyze/charts"
 )
 
-// Series is a list of values with a name. Series contains one value for each label of the chart.
+// Series is a named list of values in a chart, with one value for each label of the chart.
 type Series struct {
 	Name   string
 	Values []float64
 }
 
-// Picture holds the properties that all kinds of charts have in common.
+// Picture holds the properties that all kinds of charts have in common, such as labels, unit and colours.
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
@@ -74,7 +74,7 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// width returns the width of the chart.
+// width returns the width of the chart in units of the SVG view box.
 func (p Picture) width() int {
 	if p.Slim {
 		return narrowWidth
@@ -82,10 +82,10 @@ func (p Picture) width() int {
 	return width
 }
 
-// instants returns the labels of the time axis, and the number of labels to show. The axis has a label for each day of
-// a week, for every four hours of a day, and for every ten minutes of an hour. The last label ends at the edge of the
-// chart, while all other labels begin at their time. If the last label would overlap the previous label, instants
-// removes the last label.
+// instants returns the labels of a chart's time axis, and the number of labels to show. The axis of a week has a label
+// for each day, the axis of a day for every four hours, and the axis of an hour for every ten minutes. The last label
+// ends at the edge of the chart, while all other labels begin at their time. If the last label would overlap the label
+// before it, instants removes the last label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
@@ -151,8 +151,8 @@ func Columns(p Picture, series []Series) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// everyFew returns the labels of the vertical bars. everyFew removes labels at equal distances, so that the other
-// labels do not overlap.
+// everyFew returns the labels below vertical bars, but leaves out labels at regular distances, so that the other labels
+// do not overlap.
 func (p Picture) everyFew() []string {
 	room := 8
 	if p.Slim {
@@ -167,7 +167,7 @@ func (p Picture) everyFew() []string {
 	return labels
 }
 
-// valueAxis returns an axis that begins at 0. If all values are 0, the axis ends at 1.
+// valueAxis returns the value axis of a chart, which begins at 0. If all values are 0, the axis ends at 1.
 func (p Picture) valueAxis(series []Series, stacked bool) charts.ValueAxisOption {
 	axis := charts.ValueAxisOption{Title: safe(p.Unit), Min: charts.Ptr(0.0), ValueFormatter: short}
 	axis.LabelFontStyle.FontSize, axis.TitleFontStyle.FontSize = textSize, textSize
@@ -186,7 +186,8 @@ func highest(series []Series, stacked bool) (most float64) {
 	return most
 }
 
-// theme returns the colours of the console. Adjacent colours also differ in lightness.
+// theme returns the colours of charts, which are the colours of the console. Neighbouring colours also differ in
+// lightness.
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
 	opt := charts.ThemeOption{
@@ -229,7 +230,8 @@ func clean(list []string) []string {
 	return out
 }
 
-// roomy adds spaces after each label, because the font of the browser may be wider than the font of the library.
+// roomy adds spaces after each label of a chart, because the font of the browser may be wider than the font that the
+// chart library measures.
 func roomy(labels []string) []string {
 	for i, text := range labels {
 		labels[i] = text + strings.Repeat("\u00a0", 1+len([]rune(text))/7)
@@ -237,7 +239,8 @@ func roomy(labels []string) []string {
 	return labels
 }
 
-// safe replaces characters that are invisible or that XML cannot contain, and shortens the text to the available space.
+// safe replaces characters of a chart's text that are invisible or that XML cannot contain, and shortens the text to
+// the available space.
 func safe(text string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -7,11 +7,11 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences is the maximum number of named audience expressions. maxAudiences keeps the search for misspelt names
-// short.
+// maxAudiences is the maximum number of named audience expressions in a configuration. Because of maxAudiences, a
+// search for names similar to a misspelt name is fast.
 const maxAudiences = 1000
 
-// audiences reads the named audience expressions.
+// audiences reads the key "audiences" of a configuration file, which names audience expressions.
 func (r *reader) audiences(v yamltree.Value) {
 	texts, at := map[string]string{}, map[string]yamltree.Value{}
 	v.Pairs(func(key string, _, val yamltree.Value) {

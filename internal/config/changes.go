@@ -43,8 +43,8 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	return nil
 }
 
-// KeepsChannels returns an error if the configuration changes the number of a channel. Stored sends contain the numbers
-// in the argument were. The error is nil if each channel keeps its number.
+// KeepsChannels returns an error if the configuration changes the number of a channel, because stored sends refer to
+// channels by number. The argument were holds the numbers that stored sends contain.
 func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	channels := map[string]capping.Channel{}
 	for name, number := range were {
@@ -56,7 +56,7 @@ func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	return nil
 }
 
-// renumbered returns a fault for each channel whose number changed.
+// renumbered returns a fault for each channel whose number differs between was and is.
 func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {
@@ -67,20 +67,21 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	return found
 }
 
-// reloaded lists the keys of the sections server, store and log that a reload can change.
+// reloaded lists those keys of the sections "server", "store" and "log" that a reload can change without a restart.
 var reloaded = []string{
 	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
 	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
-// fixed returns a copy of the server settings in which the settings that a reload can change have zero values.
+// fixed returns a copy of the server settings for a comparison: settings that a reload can change have zero values in
+// the copy.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 
-// fixed returns a copy of the store settings without the settings that matter only at a start. MustExist, which
-// requires an existing store, matters only at a start.
+// fixed returns a copy of the store settings for a comparison, without MustExist, which matters only at a start.
+// MustExist requires that the store already exists.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s

@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// clientRules reads the section clients: the pacers and shares that each client may use, in addition to the scopes of
-// its API keys.
+// clientRules reads the section "clients" of a configuration file. It says which pacers and shares each client may use,
+// in addition to the scopes of the client's API keys.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {
@@ -29,8 +29,8 @@ func (r *reader) clientRules(v yamltree.Value) {
 	})
 }
 
-// boundPacers reads the list of pacers that a client may use. An empty list is an error, because a key without the
-// scope filter forbids all pacers more clearly.
+// boundPacers reads the list of pacers that a client may use. An empty list is an error, because operators can forbid
+// all pacers more clearly by an API key without the scope "filter".
 func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	v.List(func(v yamltree.Value) {
@@ -53,7 +53,7 @@ func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 	return names
 }
 
-// shareOf reads the name of a pacer's share.
+// shareOf reads the name of a share (reserved part of a pacer's permits).
 func (r *reader) shareOf(v yamltree.Value) string {
 	name, ok := v.Text()
 	switch {
@@ -66,7 +66,7 @@ func (r *reader) shareOf(v yamltree.Value) string {
 	return name
 }
 
-// sharesOf reads the list of shares that calls of a client may name.
+// sharesOf reads the list of shares (reserved parts of a pacer's permits) that calls of a client may name.
 func (r *reader) sharesOf(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	v.List(func(v yamltree.Value) {

@@ -15,45 +15,47 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is a complete configuration. A Config contains all default values, except those that other packages define.
-// All paths of files and directories are absolute. A relative path in the file starts at the directory of the
-// configuration file.
+// Config is a complete configuration of the service. A Config contains all default values, except those that other
+// packages define. All paths of files and directories are absolute. A relative path in the configuration file starts at
+// the directory of this file.
 type Config struct {
 	Version  string // version of all settings on which the instances of a fleet must agree; see own
 	Server   Server
 	Segments Segments
-	// IDs is ids: dense, uint64, uuid or text. The segments must have this kind of user ids. Default "": the kind of
-	// the segments applies.
+	// IDs is the key "ids": "dense", "uint64", "uuid" or "text". The segments must have this kind of user ids. With the
+	// default "", the kind of the segments applies.
 	IDs   string
 	Store Store
 	Log   Log
-	// Console is console: false serves no console at /console; default true.
+	// Console is the key "console". With false, the service has no web console at /console. The default is true.
 	Console bool
-	// UserLink is console.user_link: the address of a user's page in another system, with {id} in place of the user id;
-	// default "": the console shows no link.
+	// UserLink is the key "console.user_link": the address of a user's page in another system, with {id} in place of
+	// the user id. With the default "", the console shows no link.
 	UserLink string
-	// SecureCookies is console.secure_cookies: true for a service behind a proxy that terminates TLS; default false:
-	// cookies are restricted to TLS only if the service itself uses TLS.
+	// SecureCookies is the key "console.secure_cookies". Set it to true for a service behind a proxy that terminates
+	// TLS. With the default false, cookies are restricted to TLS only if the service itself uses TLS.
 	SecureCookies bool
 	Audit         Audit
-	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; see type trace.Config. Without
-	// the key tracing, the service records no spans.
+	// Tracing is the section "tracing" with the keys "endpoint", "sample_ratio", "service_name", "timeout" and
+	// "message_ids"; see type trace.Config. Without this section, the service records no spans.
 	Tracing trace.Config
-	// Policy is channels, require_channel, limits, suppress, holdout, quiet and timezone; see type capping.Policy. The
-	// version of the policy is the version of the file.
+	// Policy contains the keys "channels", "require_channel", "limits", "suppress", "holdout", "quiet" and "timezone";
+	// see type capping.Policy. The version of the policy is the version of the file.
 	Policy *capping.Policy
-	// PolicyText is a YAML text that ParsePolicy parses to Policy. It contains the version and the keys of Policy,
-	// without comments, anchors and aliases. Files with the same version have the same PolicyText. The audit stores
-	// PolicyText.
+	// PolicyText is a YAML text that ParsePolicy parses to Policy. PolicyText contains the version and the keys of
+	// Policy, without comments, anchors and aliases. Files with the same version have the same PolicyText. The audit
+	// stores PolicyText.
 	PolicyText []byte
-	// Acknowledged is no_longer_suppressed and less_suppressed, which are lists of sets; see type Acknowledged.
+	// Acknowledged contains the keys "no_longer_suppressed" and "less_suppressed", which are lists of sets; see type
+	// Acknowledged.
 	Acknowledged Acknowledged
-	// Sets is sets: live and max_live of sets, by the name of the set; see type live.Rules.
+	// Sets is the section "sets": the keys "live" and "max_live" of sets, by the name of the set; see type live.Rules.
 	Sets live.Rules
-	// Audiences is audiences: named audience expressions, which other expressions may use.
+	// Audiences is the section "audiences": named audience expressions, which other expressions may use.
 	Audiences *audience.Named
-	// Pacers is pacers, by the name of the pacer. A pacer has limits (a list of max and window), a rate such as 250/s,
-	// or both, and max_wait and per (only message); see type pacing.Policy. Pacers is never nil.
+	// Pacers is the section "pacers", by the name of the pacer. A pacer has "limits" (a list of "max" and "window"), a
+	// "rate" such as 250/s, or both. It may also have "max_wait" and "per" (only "message"); see type pacing.Policy.
+	// Pacers is never nil.
 	Pacers *pacing.Policy
 	// Warnings describes valid but probably unintended settings, such as the absence of default limits.
 	Warnings []string
@@ -84,8 +86,8 @@ type Server struct {
 	Access gate.Rules
 }
 
-// TLS contains the file names of a certificate chain and of the private key. The certificate and the key must both be
-// set, or both be empty.
+// TLS contains the file names of the server's certificate chain and private key. CertFile and KeyFile must both be set,
+// or both be empty.
 type TLS struct{ CertFile, KeyFile string }
 
 // Segments holds the location of the segments and the settings for loading them.
@@ -97,7 +99,7 @@ type Segments struct {
 	Refresher segments.RefresherConfig
 }
 
-// These constants are the kinds of stores.
+// These constants are the possible values of the key "store.kind".
 const (
 	Embedded = "embedded"
 	Redis    = "redis"

@@ -7,10 +7,10 @@ import (
 	"capper/internal/yamltree"
 )
 
-// userMark is the text in a link that the console replaces by the user id.
+// userMark is the placeholder in a configured link that the console replaces by the user id.
 const userMark = "{id}"
 
-// console reads the key console, which is a boolean, or a mapping with the settings of an enabled console.
+// console reads the key "console", which is a boolean, or a mapping with the settings of an enabled console.
 func (r *reader) console(v yamltree.Value) {
 	if !v.IsMapping() {
 		yamltree.Bool(&r.Console)(v)
@@ -19,7 +19,7 @@ func (r *reader) console(v yamltree.Value) {
 	v.Object(map[string]yamltree.Field{"user_link": r.userLink, "secure_cookies": yamltree.Bool(&r.SecureCookies)})
 }
 
-// userLink reads the address of a user's page in another system.
+// userLink reads the key "console.user_link": the address of a user's page in another system.
 func (r *reader) userLink(v yamltree.Value) {
 	yamltree.Text(&r.UserLink)(v)
 	if r.UserLink == "" {

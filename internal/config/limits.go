@@ -10,8 +10,8 @@ import (
 	"capper/internal/zones"
 )
 
-// These constants bound the limits in the configuration. maxLimits ensures that the index of a limit fits into one byte
-// and that the arguments of a Redis script are few.
+// These constants limit how many limits a list in the configuration may have, and how long their windows may be.
+// Because of maxLimits, the index of a limit fits into one byte, and a Redis script needs few arguments.
 const (
 	maxLimits = 32
 	minWindow = time.Second
@@ -47,7 +47,7 @@ func (r *reader) limits(v yamltree.Value) {
 	}
 }
 
-// limitsOf reads limits in the short form (a mapping with the keys daily and weekly) or in the long form (a list).
+// limitsOf reads limits in the short form (a mapping with the keys "daily" and "weekly") or in the long form (a list).
 func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	limits := []capping.Limit{}
 	if !v.IsList() {
@@ -138,7 +138,8 @@ func (r *reader) checkNames(given map[string]bool) {
 	}
 }
 
-// location loads a time zone by its name. The argument or is the text for alternative values in the error message.
+// location loads a time zone by its name. The argument or is the part of the error message that names other permitted
+// values.
 func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
@@ -151,15 +152,15 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	return l
 }
 
-// timezone reads the default time zone, which applies to users without a time zone.
+// timezone reads the key "timezone": the default time zone, which applies to users without a time zone.
 func (r *reader) timezone(v yamltree.Value) {
 	zone := ""
 	yamltree.Text(&zone)(v)
 	r.Policy.Zone = location(v, "", zone)
 }
 
-// checkZones warns when rules use the time zones of users and timezone is not set. checkZones also warns when timezone
-// is set and no rule uses the time zones of users.
+// checkZones warns when rules use the time zones of users and the key "timezone" is not set. checkZones also warns when
+// "timezone" is set and no rule uses the time zones of users.
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:

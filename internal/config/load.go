@@ -17,8 +17,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults returns a configuration with the defaults that this package defines. defaults also contains defaults of
-// other packages whose zero value has another meaning.
+// defaults returns a configuration with the default values that this package defines. The result also contains a
+// default value of another package if the zero value of its field has another meaning.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -59,7 +59,7 @@ func Parse(file string, data []byte) (*Config, error) {
 	return c, err
 }
 
-// parse does the same as Parse. parse also returns the values of the file by path, so that errors of a reload can name
+// parse does the same as Parse, and also returns the values of the file by path, so that errors of a reload can name
 // the changed keys.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
@@ -93,7 +93,7 @@ func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 	return root, fault
 }
 
-// reader reads the values of a configuration file into a Config.
+// reader reads the values of a configuration file into a Config, and collects all errors in the file.
 type reader struct {
 	*Config
 	places  []place          // paths of files and directories
@@ -154,8 +154,8 @@ func (r *reader) read(root yamltree.Value) {
 	}
 }
 
-// deciding returns the readers of the keys that affect decisions about users. The function later postpones a reader
-// that needs the channels.
+// deciding returns the functions that read those configuration keys that affect decisions about users. The function
+// argument later postpones a function that needs the configured channels.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
@@ -168,7 +168,7 @@ func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]
 	}
 }
 
-// policyText returns the version and the keys of the file that affect decisions about users, as YAML.
+// policyText returns, as YAML, the version of the file and those keys that affect decisions about users.
 func (r *reader) policyText(root yamltree.Value) []byte {
 	text := fmt.Appendf(nil, "version: %q\n", r.Policy.Version)
 	deciding := r.deciding(func(read yamltree.Field) yamltree.Field { return read })
@@ -187,9 +187,9 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads the keys that affect decisions about users. The argument is a Config.PolicyText, which contains the
-// version, or a whole configuration, whose version ParsePolicy computes. ParsePolicy ignores all other keys. The error
-// is a *yamltree.Faults.
+// ParsePolicy reads those configuration keys that affect decisions about users. The argument is either a
+// Config.PolicyText, which contains the version, or a whole configuration, whose version ParsePolicy computes.
+// ParsePolicy ignores all other keys. The error is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -222,7 +222,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	return r.Policy, nil
 }
 
-// ids reads the kind of user ids.
+// ids reads the key "ids": the kind of user ids, such as "uuid".
 func (r *reader) ids(v yamltree.Value) {
 	var names []string
 	for _, kind := range ids.Kinds() {
@@ -238,8 +238,8 @@ func (r *reader) log(v yamltree.Value) {
 	})
 }
 
-// tracing reads the settings of tracing: the fraction of traced requests and the address of the collector. Environment
-// variables without the key tracing do not enable tracing.
+// tracing reads the settings of tracing: the fraction of traced requests and the address of the collector. If the file
+// lacks the key "tracing", environment variables alone do not enable tracing.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing
 	t.Ratio, t.Timeout = trace.DefaultRatio, trace.DefaultTimeout
@@ -261,7 +261,7 @@ func (r *reader) tracing(v yamltree.Value) {
 	}
 }
 
-// readRatio reads a number from 0 to 1.
+// readRatio reads a configured number from 0 to 1.
 func readRatio(v yamltree.Value) float64 {
 	ratio, ok := number(v)
 	if ok && !(ratio >= 0 && ratio <= 1) {

@@ -11,7 +11,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxPacers is the maximum number of pacers, which limits the number of metrics.
+// maxPacers is the maximum number of configured pacers. It also limits the number of metric series, because each pacer
+// has its own.
 const maxPacers = 1000
 
 func (r *reader) pacers(v yamltree.Value) {
@@ -64,7 +65,7 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 	return p
 }
 
-// pacerShares reads the shares of a pacer, which are names with percentages.
+// pacerShares reads the shares of a pacer: names, each with the percentage of permits that the pacer reserves for it.
 func pacerShares(v yamltree.Value) (shares []pacing.Share) {
 	sum, before := 0, len(v.Faults())
 	v.Pairs(func(key string, at, val yamltree.Value) {
@@ -149,7 +150,8 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	return warnings
 }
 
-// judgedKey returns the configuration key of a limit. The argument judged is an index in the result of Pacer.Judged.
+// judgedKey returns the configuration key of a pacer's limit. The argument judged is the index of the limit in the
+// result of Pacer.Judged.
 func judgedKey(p *pacing.Pacer, judged int) string {
 	if judged < len(p.Limits) {
 		return fmt.Sprintf("limits[%d]", judged)
@@ -157,7 +159,7 @@ func judgedKey(p *pacing.Pacer, judged int) string {
 	return "rate"
 }
 
-// perSecond returns how often the interval fits into a second, in plain digits.
+// perSecond formats how many times per second something with the given interval happens, in plain digits.
 func perSecond(interval time.Duration) string {
 	text := strconv.FormatFloat(float64(time.Second)/float64(interval), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")

@@ -10,11 +10,11 @@ import (
 	"capper/internal/yamltree"
 )
 
-// userZone is the configured value that means the time zone of each user.
+// userZone is the value in a configuration file that means "the time zone of each user".
 const userZone = "user"
 
-// maxQuietSets is the maximum number of sets in one entry of quiet hours. maxQuietSets limits the number of set
-// look-ups in a call.
+// maxQuietSets is the maximum number of sets in one entry of quiet hours. maxQuietSets limits in how many sets a call
+// must look up each user.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -86,7 +86,8 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock reads a time of day such as "21:00". The result ok is false if clock recorded an error.
+// clock reads a time of day such as "21:00" from a configuration file. The result ok is false if clock recorded an
+// error.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
 	if !ok { // other YAML parsers read 21:00 without quotes as a number
@@ -102,7 +103,7 @@ func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	return true
 }
 
-// clockHint explains the format of a time of day if the text is not in this format.
+// clockHint returns, for an error text, an explanation of how to write a time of day.
 func clockHint(text string) string {
 	if text == "24:00" {
 		return "; midnight is 00:00"
@@ -142,8 +143,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 	}
 }
 
-// openMinutes returns the smallest number of minutes a day that the quiet hours 0 to i allow, and the channel with this
-// number.
+// openMinutes returns how many minutes a day the first i+1 entries of quiet hours leave open for sends, on the channel
+// with the fewest minutes, and this channel.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]
@@ -157,7 +158,8 @@ func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	return least, on
 }
 
-// quietUsers returns the sets to which quiet hours i apply. The element "" means users in none of the sets.
+// quietUsers returns the sets of users to which the quiet hours with the index i apply. The element "" means users in
+// none of the sets.
 func (r *reader) quietUsers(i int) []string {
 	if sets := r.Policy.Quiet[i].Sets; len(sets) > 0 {
 		return sets
@@ -169,8 +171,8 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo returns the number of minutes a day in which users of a set may receive sends on the channel. openTo combines
-// the quiet hours 0 to i that have the same time zone as quiet hours i.
+// openTo returns how many minutes a day users of a set may receive sends on the channel. openTo combines those of the
+// first i+1 entries of quiet hours that have the same time zone as the entry i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]
@@ -193,7 +195,7 @@ func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	return open
 }
 
-// on returns the name of a channel for an error message.
+// on returns text for an error message that names a channel.
 func (r *reader) on(channel capping.Channel) string {
 	if channel == 0 {
 		return "without a channel"

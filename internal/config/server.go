@@ -97,7 +97,7 @@ func (r *reader) tls(v yamltree.Value) {
 	}
 }
 
-// readKeys reads the API keys. Package gate checks the keys.
+// readKeys reads the API keys from a configuration file. Package gate checks the keys.
 func readKeys(v yamltree.Value) (keys []gate.Key) {
 	var places []yamltree.Value
 	v.List(func(v yamltree.Value) {
@@ -155,8 +155,8 @@ func readKey(v yamltree.Value) (key gate.Key) {
 	return key
 }
 
-// readKeySets reads the sets that an API key may change. An empty list is an error, because a key without the list may
-// change all sets.
+// readKeySets reads the list of sets that an API key may change. An empty list is an error, because a key without such
+// a list may change all sets, and an empty list would look like the opposite.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {
@@ -195,7 +195,7 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 }
 
 // Listeners returns the URLs at which a service with this configuration answers on its own machine, beginning with the
-// URL of listen. The remaining file may be invalid; Listeners ignores it. A service that rejected a changed file still
+// URL of the key "listen". Listeners ignores errors elsewhere in the file. A service that rejected a changed file still
 // runs, and the command that checks its health must find the service.
 func Listeners(file string) (urls []string, err error) {
 	data, err := yamltree.ReadFile(file)

@@ -20,8 +20,8 @@ const (
 )
 
 // Silences describes each combination of quiet hours that forbids sends to some users for whole days. Silences checks
-// all time zones, for one year from the given time. Each text names the affected channels and sets. Silences leaves out
-// quiet hours that the service rejects at the start.
+// all time zones, for one year from the given time. Each returned text names the affected channels and sets. Silences
+// leaves out quiet hours that the service rejects at the start.
 func Silences(p *capping.Policy, from time.Time) (list []string) {
 	if len(p.Quiet) == 0 {
 		return nil
@@ -68,12 +68,12 @@ type silences struct {
 	looked      int
 }
 
-// silence maps each time zone to a text about its days without a minute for sends. A silence contains only time zones
-// that have a day without a minute for sends.
+// silence maps a time zone to a text about the days on which quiet hours leave no minute for sends. A silence contains
+// only time zones that have such a day.
 type silence map[string]string
 
-// on lists the silent days of a channel, first for all users and then for users of sets with further silent days. Each
-// text contains %s for the channel names.
+// on describes the days on which no sends are possible on a channel, first for all users and then for users of sets
+// with further such days. Each text contains the placeholder %s for the channel names.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -94,8 +94,8 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// masks returns bit masks that combine the common quiet hours with each subset of the quiet hours for sets. Smaller
-// subsets come first.
+// masks returns bit masks of quiet hours. Each mask combines the quiet hours of all users with one subset of the quiet
+// hours for sets. Smaller subsets come first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
 		mask := common
@@ -110,8 +110,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond returns the silence of a combination of quiet hours, without time zones for which a smaller combination is
-// already reported.
+// beyond returns the time zones that a combination of quiet hours silences for whole days. It leaves out time zones for
+// which a smaller combination is already reported.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -122,10 +122,11 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// everywhere is the key of a silence for quiet hours that do not depend on the time zone of the user.
+// everywhere is the key in a silence, in place of a time zone, for quiet hours that do not depend on the time zone of
+// the user.
 const everywhere = ""
 
-// of returns the silence that a combination of quiet hours causes.
+// of returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {
 		return known
@@ -157,8 +158,8 @@ func (s *silences) of(mask uint32) silence {
 	return silent
 }
 
-// look records the days on which users in some time zones have no minute for sends. All these time zones have the clock
-// of place.
+// look records the days on which users in the named time zones have no minute for sends. The clocks of all these time
+// zones equal the clock of place.
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {
@@ -190,7 +191,8 @@ func (s *silences) look(mask uint32, place *time.Location, names []string, silen
 	}
 }
 
-// texts describes the silence of a combination of quiet hours. Each text contains %s for the channel names.
+// texts describes in which time zones a combination of quiet hours leaves whole days without a minute for sends. Each
+// text contains the placeholder %s for the channel names.
 func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	byDays := map[string][]string{}
 	for zone, days := range silent {
@@ -218,8 +220,8 @@ func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	return list
 }
 
-// inZones lists time zones for a text. If the list contains more than half of all time zones, the text names the
-// missing time zones instead.
+// inZones returns text that lists time zones. If the list contains more than half of all time zones, the text lists the
+// other time zones as exceptions instead.
 func (s *silences) inZones(names []string) string {
 	if names[0] == everywhere {
 		return ""
@@ -236,7 +238,7 @@ func (s *silences) inZones(names []string) string {
 	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
 }
 
-// zones returns all time zones, in groups with identical clocks for the whole year.
+// zones returns all time zones. It groups time zones whose clocks are identical for the whole checked year.
 func (s *silences) zones() [][]string {
 	if s.classes != nil {
 		return s.classes
@@ -258,7 +260,8 @@ func (s *silences) zones() [][]string {
 	return s.classes
 }
 
-// rulesOf returns a text of all clock changes of a place in the checked period, and in the days before and after.
+// rulesOf returns a text with all clock changes of a time zone in the checked period and on the days before and after.
+// Time zones with equal texts have identical clocks.
 func (s *silences) rulesOf(place *time.Location) string {
 	var text strings.Builder
 	for at := s.from.Add(-72 * time.Hour); at.Before(s.until.Add(72 * time.Hour)); {

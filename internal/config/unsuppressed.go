@@ -10,18 +10,19 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Acknowledged lists the suppressions whose removal the configuration acknowledges, so that a reload may remove them.
+// Acknowledged lists sets whose users are no longer suppressed (kept from messages), or for fewer sends. The
+// configuration must acknowledge such a change, or else a reload is rejected.
 type Acknowledged struct {
 	Dropped  []string // no_longer_suppressed: sets that are no longer in suppress
 	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before
 }
 
-// suppresses reports whether the key suppress contains the set.
+// suppresses reports whether the configuration key "suppress" contains the set.
 func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads the key no_longer_suppressed. droppedSets runs after the key suppress has been read.
+// droppedSets reads the key "no_longer_suppressed". The caller must have read the key "suppress" before.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -30,7 +31,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads the key less_suppressed. narrowedSets runs after the key suppress has been read.
+// narrowedSets reads the key "less_suppressed". The caller must have read the key "suppress" before.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
@@ -40,7 +41,8 @@ func (r *reader) narrowedSets(v yamltree.Value) {
 	})
 }
 
-// setNames reads a list of distinct set names. The function check applies further rules to each name.
+// setNames reads a list of distinct set names from a configuration file. The function argument check applies further
+// rules to each name.
 func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
 	v.List(func(v yamltree.Value) {
 		name, ok := v.Text()
@@ -57,15 +59,15 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 	return names
 }
 
-// Lost is a suppression in one policy that another policy does not contain.
+// Lost is a suppression (rule that keeps the users of a set from messages) that a new policy no longer contains.
 type Lost struct {
 	Set   string
 	Whole bool   // the other policy does not name the set at all
 	Sends string // description of the sends that are no longer suppressed
 }
 
-// LostSuppression lists the suppressions of the policy was that the policy is does not contain, in the order of the
-// policy was. LostSuppression ignores channels that are no longer configured, because no send uses them.
+// LostSuppression lists those suppressions of the earlier policy was that the new policy is lacks, in the order of the
+// earlier policy. LostSuppression ignores channels that are no longer configured, because no send uses them.
 func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	for i := range was.Suppress {
 		before := &was.Suppress[i]
@@ -94,7 +96,8 @@ func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	return list
 }
 
-// unsuppressed returns a fault for each suppression that a reload removes without acknowledgement.
+// unsuppressed returns a fault for each suppression that the new configuration next removes without acknowledging the
+// removal.
 func (c *Config) unsuppressed(next *Config) (found []yamltree.Fault) {
 	for _, lost := range LostSuppression(c.Policy, next.Policy) {
 		key, said, what := "less_suppressed", next.Acknowledged.Narrowed,

@@ -16,7 +16,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// named reads a string that matches the pattern.
+// named returns a reader of a configuration value that must be a string and match the pattern.
 func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -26,7 +26,7 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// duration reads a duration of whole milliseconds, from low to high.
+// duration returns a reader of a configuration value that must be a duration from low to high, in whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {
@@ -52,8 +52,8 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 
 var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
 
-// inHours returns a hint for a duration in days or weeks, which explains how to write the duration in hours. For other
-// texts it returns "". Command flags and API calls accept days, but configuration files do not.
+// inHours returns a hint for an error text if a duration is in days or weeks: how to write the duration in hours. For
+// other texts, inHours returns "". Command flags and API calls accept days, but configuration files do not.
 func inHours(text string) string {
 	m := inDays.FindStringSubmatch(text)
 	if m == nil {
@@ -67,7 +67,7 @@ func inHours(text string) string {
 	return fmt.Sprintf("; %s no unit here: write %dh", word, n)
 }
 
-// opposite reads a boolean and stores its negation.
+// opposite returns a reader of a boolean configuration value that stores the negation of the value.
 func opposite(to *bool) yamltree.Field {
 	return func(v yamltree.Value) {
 		said := !*to
@@ -92,14 +92,14 @@ func address(to *string) yamltree.Field {
 	}
 }
 
-// place is a path of a file or directory, from the configuration file or from a default.
+// place is a path of a file or directory that the configuration file or a default value names.
 type place struct {
 	at yamltree.Value
 	to *string
 }
 
-// path reads the path of a file or directory. A relative path starts at the directory of the configuration file, and
-// not at the working directory of the process.
+// path returns a reader of a configuration value that is the path of a file or directory. A relative path starts at the
+// directory of the configuration file, and not at the working directory of the process.
 func (r *reader) path(to *string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -107,7 +107,7 @@ func (r *reader) path(to *string) yamltree.Field {
 	}
 }
 
-// locate makes all paths absolute.
+// locate makes all paths of the configuration absolute, starting at the directory of the configuration file.
 func (r *reader) locate(file string, root yamltree.Value) {
 	begin, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
@@ -134,9 +134,9 @@ func (r *reader) locate(file string, root yamltree.Value) {
 	}
 }
 
-// locateOne returns an error for a relative path at which nothing exists, if something exists at the same path relative
-// to the working directory. In earlier versions, relative paths started at the working directory. Without an error for
-// such a path, the service would start with an empty store. A missing segments cache is allowed.
+// locateOne records an error for a relative path if nothing exists there, but something exists at the same path
+// relative to the working directory. In earlier versions, relative paths started at the working directory. Without an
+// error for such a path, the service would start with an empty store. A missing segments cache is allowed.
 func (r *reader) locateOne(begin string, p place) {
 	if *p.to == "" || filepath.IsAbs(*p.to) {
 		return

@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// own lists the keys in which the instances of a fleet may differ: listening addresses, paths of files, addresses of
-// the shared store, and logging. None of these keys affects decisions about users.
+// own lists the configuration keys in which the instances of a fleet may differ: listening addresses, paths of files,
+// addresses of the shared store, and logging. None of these keys affects decisions about users.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",
@@ -22,8 +22,8 @@ var own = []string{
 }
 
 // versionOf returns the version of a configuration: the first 12 hexadecimal digits of a SHA-256 hash of all keys on
-// which the instances of a fleet must agree. Comments, layout and the keys in own do not change the version. All other
-// keys do.
+// which the instances of a fleet must agree. Comments, layout and the keys in the list own do not change the version.
+// All other keys change the version.
 func versionOf(root yamltree.Value) string {
 	text := root.Canonical(func(v yamltree.Value) (as string, taken bool) {
 		if slices.Contains(own, v.Path()) {

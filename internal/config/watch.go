@@ -20,8 +20,8 @@ type Watcher struct {
 	clock func() time.Time
 	parse func(file string, data []byte) (*Config, map[string]string, error)
 
-	// Only the goroutine of Run uses these fields. Run holds no lock while it reads, parses and applies a file, so that
-	// a slow file does not delay callers of Status.
+	// Only the goroutine of Run uses these fields, without a lock. Run holds no lock while it reads, parses and applies
+	// a file, so that a slow file does not delay callers of Status.
 	seen    []byte            // bytes of the file at the last check; nil: Run has reported an unreadable file
 	missed  bool              // the file could not be read at the last check
 	given   map[string]string // values of the current file, by path
@@ -42,7 +42,7 @@ type Status struct {
 	Refused  int // number of rejected reloads since the start
 }
 
-// NewWatcher loads the file and returns a Watcher for it.
+// NewWatcher loads the configuration file and returns a Watcher for it.
 func NewWatcher(file string, clock func() time.Time) (*Watcher, error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -68,21 +68,22 @@ func (w *Watcher) Current() *Config {
 // File returns the name of the watched file.
 func (w *Watcher) File() string { return w.file }
 
-// Status returns the result of the last reload.
+// Status returns the result of the last reload of the configuration.
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status
 }
 
-// ErrNotYet marks the error of a configuration that is rejected only temporarily. The Watcher tries the configuration
-// again at each check of the file.
+// ErrNotYet marks the error of a configuration that cannot be applied yet, for example because it needs segments that
+// are not published. The Watcher tries such a configuration again at each check of the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
-// Run checks the file at the given interval until ctx ends. The function apply applies a changed configuration. If
-// apply returns an error, it must not have changed anything. Run calls reloaded with nil for each accepted change, and
-// with the error for each rejected change. After a signal on the channel asked, Run checks the file immediately, and
-// calls answer with whether the file had changed. A nil channel asked disables these signals.
+// Run checks the configuration file at the given interval until ctx ends. The function apply applies a changed
+// configuration. If apply returns an error, it must not have changed anything. Run calls the function reloaded with nil
+// for each accepted change, and with the error for each rejected change. After a signal on the channel asked, Run
+// checks the file immediately, and tells the function answer whether the file had changed. A nil channel asked disables
+// such signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -106,8 +107,8 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 	}
 }
 
-// poll reads the file, and applies it if the file has changed since the last check. While an editor replaces the file,
-// the file may be absent or empty for a moment. The next poll then finds the new content.
+// poll reads the configuration file, and applies it if it has changed since the last check. While an editor replaces
+// the file, the file may be absent or empty for a moment. The next poll then finds the new content.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
 	if err != nil {
@@ -131,9 +132,9 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	return true, w.refuse(err)
 }
 
-// unreadable reports once that the file cannot be read. A file that is absent is reported only at the second check.
-// When the kubelet replaces the symlink of a mounted ConfigMap, a reader may follow the old symlink to a directory that
-// has already been removed.
+// unreadable reports once that the configuration file cannot be read. It reports an absent file only at the second
+// check. When the kubelet replaces the symlink of a mounted ConfigMap, a reader may follow the old symlink to a
+// directory that has already been removed.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true
@@ -144,8 +145,8 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
-// again applies a configuration once more that was rejected temporarily. After a further temporary rejection, again
-// reports nothing.
+// again tries once more to apply a configuration that was rejected temporarily. If the configuration is still rejected
+// temporarily, again reports nothing.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {
 		return false, nil
@@ -161,7 +162,7 @@ func (w *Watcher) again() (changed bool, err error) {
 	return true, nil
 }
 
-// put applies a configuration if a reload can change all keys that differ.
+// put applies a configuration, unless it changes a key that needs a restart.
 func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
 	current := w.Current() // only this goroutine changes the current configuration
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {

@@ -13,19 +13,19 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Responses use these names for denials that are not caused by a limit. A limit must not be named suppressed, holdout
-// or quiet, because responses and metrics could not distinguish the reasons.
+// API responses use these names for denials that are not caused by a limit. A limit must not have the name
+// "suppressed", "holdout" or "quiet", because responses and metrics could not distinguish the reasons.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
 	quietName      = "quiet"
 )
 
-// allWord is the configured value that means all sends, with and without a channel.
+// allWord is the value in a configuration file that means "all sends, with and without a channel".
 const allWord = "all"
 
-// suppress reads the suppressed sets in the order of the file. If a user is in several suppressed sets, responses name
-// the first of these sets.
+// suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the file. If a
+// user is in several suppressed sets, responses name the first of these sets.
 func (r *reader) suppress(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)
@@ -36,8 +36,8 @@ func (r *reader) suppress(v yamltree.Value) {
 	}
 }
 
-// suppression reads how a set suppresses sends: the word all, a list of channels, or a mapping with the keys channels,
-// even_exempt, may_lose and max_age.
+// suppression reads which sends to the users of a set are suppressed. The value is the word "all", a list of channels,
+// or a mapping with the keys "channels", "even_exempt", "may_lose" and "max_age".
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
 	word, isWord := v.Word()
@@ -63,14 +63,15 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	return s
 }
 
-// minAge is the minimum max_age of a suppressed set.
+// minAge is the smallest permitted value of the key "max_age" of a suppressed set.
 const minAge = time.Second
 
-// quietMayLose is the default percentage of users that a set of quiet hours may lose from one generation to the next.
-// Some loss is normal, because people move to other time zones.
+// quietMayLose is the default percentage of users that a set with quiet hours may lose from one segments generation to
+// the next. Some loss is normal, because people move to other time zones.
 const quietMayLose = 5
 
-// mayLose reads the percentage of users that a set may lose between two generations, such as 0.1% or 0.
+// mayLose returns a reader of the key "may_lose": the percentage of users that a set may lose between two segments
+// generations, such as 0.1% or 0.
 func mayLose(to *float64) yamltree.Field {
 	return func(v yamltree.Value) {
 		text, ok := v.Scalar()
@@ -87,7 +88,8 @@ func mayLose(to *float64) yamltree.Field {
 	}
 }
 
-// Guarded returns the losses of users in sets for which the service rejects a generation under the policy p.
+// Guarded returns, for each set that the policy p guards, what percentage of its users may leave it. If a set in a new
+// segments generation loses more, the service rejects the generation.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {
@@ -106,8 +108,8 @@ func Guarded(p *capping.Policy) segments.Guarded {
 	return g
 }
 
-// LooseLists returns warnings about suppressed sets of a generation that are empty. LooseLists also warns of sets that
-// may lose users according to the builder of the generation.
+// LooseLists returns warnings about suppressed sets that are empty in a segments generation. LooseLists also warns of
+// sets that may lose users according to the build of the generation.
 func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	for i := range p.Suppress {
 		name := p.Suppress[i].Set
@@ -129,7 +131,7 @@ func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	return warnings
 }
 
-// suppressedChannels reads the word all or a list of channels.
+// suppressedChannels reads on which channels a set is suppressed: the word "all" or a list of channels.
 func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	if word, ok := v.Word(); ok {
 		if word != allWord {
@@ -140,8 +142,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	return r.someChannels(v)
 }
 
-// someChannels reads a list of channels on which sends are denied. someChannels warns if the list contains all
-// channels, because sends without a channel are still allowed.
+// someChannels reads a list of channels on which a rule denies sends. someChannels warns if the list contains all
+// channels, because the rule still allows sends without a channel.
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
@@ -205,7 +207,7 @@ func salted(to *string) yamltree.Field {
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// number reads a number in plain digits, with or without a fraction.
+// number reads a configured number in plain digits, with or without a fraction.
 func number(v yamltree.Value) (n float64, ok bool) {
 	_, isText := v.Word()
 	n, err := strconv.ParseFloat(v.Token(), 64)
