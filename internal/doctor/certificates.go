@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// soon is the remaining validity of a certificate below which the doctor reports a warning.
+// soon is the remaining validity of a certificate below which `capper doctor` reports a warning.
 const soon = 14 * 24 * time.Hour
 
 // ownCertificate checks the certificates that the service uses towards its callers and towards Redis.
@@ -40,7 +40,7 @@ func ownCertificate(s *Subject) check {
 	}}
 }
 
-// judgeCertificate reports a certificate that has expired, is not yet valid, or will expire soon.
+// judgeCertificate adds a finding for a certificate that has expired, is not yet valid, or will expire soon.
 func judgeCertificate(n *notes, of string, c *x509.Certificate, now time.Time) {
 	seen := fmt.Sprintf("certificate of %s, valid from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime),
 		c.NotAfter.UTC().Format(time.DateTime))
@@ -59,7 +59,7 @@ func judgeCertificate(n *notes, of string, c *x509.Certificate, now time.Time) {
 	}
 }
 
-// judgeNames reports a listener whose address is not among the names in its certificate.
+// judgeNames adds a finding for a listener whose address is not among the names in its certificate.
 func judgeNames(n *notes, of string, c *x509.Certificate, addr string, names []string) {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {

@@ -73,7 +73,7 @@ func secrets(s *Subject) check {
 	}}
 }
 
-// readableByAll contains the file mode bits that let every user of the machine read or write a file.
+// readableByAll is the set of file mode bits that let every user of the machine read or write a file.
 const readableByAll fs.FileMode = 0o006
 
 func lookAtSecret(n *notes, what, file string) {
@@ -94,7 +94,7 @@ func lookAtSecret(n *notes, what, file string) {
 	}
 }
 
-// listeners reports listeners whose traffic leaves the machine without encryption.
+// listeners checks that no listener serves other machines without encryption.
 func listeners(s *Subject) check {
 	return check{Name: "configuration.listen", Look: func(_ context.Context, n *notes) {
 		server := &s.Config.Server
@@ -119,7 +119,7 @@ func listeners(s *Subject) check {
 	}}
 }
 
-// keys checks the scopes of the API keys.
+// keys checks whether the scopes of the configured API keys are sensible.
 func keys(s *Subject) check {
 	return check{Name: "configuration.keys", Look: func(_ context.Context, n *notes) {
 		found := s.Config.Server.Access.Keys

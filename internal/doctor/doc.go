@@ -1,15 +1,16 @@
 // Package doctor checks the environment of a service, on the machine where the service runs or will run. For each
-// problem, it reports the recommended change and the reason for the change.
+// problem, package doctor reports the recommended change and the reason for the change.
 //
 //	Check ──► Findings      one Check inspects one part, within its time limit
 //	Run   ──► Report        all checks in parallel: a check that hangs or fails affects no other check
 //
 // The checks cover the configuration and its files, certificates, the location and the cache of the segments, the
 // location of the audit, the collector of traces, clocks, Redis, the embedded store, and the limits of the process.
-// Each file contains the checks of one component. A new check is a function that returns a check, and needs a line in
-// List. If the start of the service makes a similar check, the doctor calls the same code (packages app and config).
+// Each Go file contains the checks of one component. A new check is a function that returns a value of type check, and
+// needs a line in List. If the start of the service makes a similar check, package doctor calls the same code (packages
+// app and config).
 //
 // The checks do not disturb a running service. The checks do not open a store, do not take a lock, and do not decide
-// about users. A check may write an object in order to test permissions. The check then removes the test object, and
-// its finding names the object. Findings never contain secrets.
+// about users. A check may write a test object to S3 or a directory, in order to test permissions. The check then
+// removes the test object, and its finding names the object. Findings never contain secrets.
 package doctor

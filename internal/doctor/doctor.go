@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// result is the result of one check.
+// result is the result of one check of the environment, such as ok or failed.
 type result string
 
-// These constants are the results of checks, from the best to the worst. Skipped means that the result is unknown: the
-// check was not possible, or the configuration does not use the component.
+// These constants are the results of checks of the environment, from the best to the worst. Skipped means that there is
+// no result: the check was not possible, or the configuration does not use the component.
 const (
 	OK      result = "ok"
 	Skipped result = "skipped"
@@ -21,7 +21,8 @@ const (
 	Failed  result = "failed"
 )
 
-// Finding is one result of a check, with an explanation.
+// Finding is what a check found out about one component, with the recommended change and its reason if there is a
+// problem.
 type Finding struct {
 	Check  string `json:"check"`        // name of the check, such as segments.list or redis.nodes
 	Of     string `json:"of,omitempty"` // the component, if the check covers several: a node, a file
@@ -37,11 +38,11 @@ type check struct {
 	// Within is the time limit of the check. The value 0 means defaultTime. After the time limit, the doctor abandons
 	// the check, and reports the check as failed.
 	Within time.Duration
-	// Look performs the check and adds its findings. The doctor calls Look once, in a separate goroutine.
+	// Look performs the check and adds its findings to notes. The doctor calls Look once, in a separate goroutine.
 	Look func(ctx context.Context, notes *notes)
 }
 
-// defaultTime is the time limit of checks that set no time limit.
+// defaultTime is the time limit of a check for which the field Within is 0.
 const defaultTime = 15 * time.Second
 
 // notes collects the findings of one check. notes is safe for concurrent use. After the time limit of the check, notes
@@ -83,7 +84,7 @@ func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take returns the findings so far. All later findings are ignored.
+// take returns the findings of a check so far. notes ignores findings that the check adds later.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,14 +92,14 @@ func (n *notes) take() []Finding {
 	return n.list
 }
 
-// Report holds the findings of all checks, in the order of the checks.
+// Report holds the findings of all checks of the environment, in the order of the checks.
 type Report struct {
 	Findings []Finding      `json:"findings"`
 	Counts   map[result]int `json:"counts"`
 }
 
-// Run runs all checks in parallel, each with its own time limit. Run returns when each check has finished or was
-// abandoned.
+// Run runs all checks in parallel, each with its own time limit. Run returns when each check has finished or has
+// exceeded its time limit.
 func Run(ctx context.Context, checks []check) *Report {
 	found := make([][]Finding, len(checks))
 	var running sync.WaitGroup
@@ -113,8 +114,8 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// run runs a check and returns its findings. run abandons a check that does not return, for example because a file
-// system does not respond.
+// run runs a check and returns its findings. run does not wait for a check that exceeds its time limit, for example
+// because a file system does not respond.
 func (c *check) run(ctx context.Context) []Finding {
 	within := cmp.Or(c.Within, defaultTime)
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -138,5 +139,5 @@ func (c *check) run(ctx context.Context) []Finding {
 	return notes.take()
 }
 
-// grace is the time after the end of its context in which a check can still add findings.
+// grace is how long a check can still add findings after its context has ended.
 const grace = time.Second

@@ -83,13 +83,14 @@ func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	judgeRoom(n, path, need, fmt.Sprintf("%d users with %g sends", s.Users, load.Sends))
 }
 
-// load returns the load with which the doctor computes the required memory and disk space.
+// load returns the planned load (users and sends) from which the doctor computes the required memory and disk space.
 func (s *Subject) load() sizing.Load {
 	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density, IDs: s.kind()}
 	return load.WithDefaults()
 }
 
-// kind returns the kind of the user ids in the segments. For dense ids, and if the kind is unknown, kind returns "".
+// kind returns the kind of the user ids in the segments. For dense ids (32-bit numbers), and if the kind is unknown,
+// kind returns "".
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
@@ -104,8 +105,8 @@ func (s *Subject) kind() string {
 	return file.Kind.String()
 }
 
-// slowSync is the duration from which the doctor reports slow disk syncs, because each call to the service waits for a
-// sync. syncsMeasure is the number of syncs that the doctor measures.
+// slowSync is the duration from which the doctor reports that disk syncs are slow, because each call to the service
+// waits for a sync. syncsMeasure is the number of syncs that the doctor measures.
 const (
 	slowSync     = 50 * time.Millisecond
 	syncsMeasure = 25
@@ -148,15 +149,15 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	}
 }
 
-// isRejected reports whether the service would reject the directory at its start, because of the contents of the
-// directory or because it is empty.
+// isRejected reports whether the service would reject the directory of the embedded store at its start, because of the
+// contents of the directory or because it is empty.
 func (s *Subject) isRejected() bool {
 	data, known, err := database.Look(s.Config.Store.Embedded.Path)
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
-// missingText lists the sets for which a service that is not ready waits. If no sets are missing, the service is
-// starting or stopping.
+// missingText returns text that says why a service is not ready: it lists the missing sets or, if none is missing, says
+// that the service is starting or stopping.
 func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
 		return ", so it is starting or stopping"

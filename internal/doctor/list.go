@@ -14,13 +14,13 @@ type Subject struct {
 	// Users is 0, the doctor does not check whether memory and disk are sufficient for the planned users.
 	Users int64
 	Sends float64
-	// Density is the fraction of the numbers from the lowest to the highest user id that are ids of users. The value 0
-	// means 1.
+	// Density says what fraction of the numbers from the lowest to the highest user id are really ids of users. The
+	// value 0 means 1.
 	Density float64
 	// Publisher says whether the doctor also checks the permissions that segmentbuild needs in the location of the
 	// segments.
 	Publisher bool
-	// MaxAge is the maximum age of the live generation. The value 0 means a week.
+	// MaxAge is the maximum age of the segments generation in use. The value 0 means a week.
 	MaxAge time.Duration
 	// Process is the id of the process whose limits the doctor checks. The value 0 means the process of the doctor
 	// itself.
@@ -41,8 +41,8 @@ func (s *Subject) now() time.Time {
 	return s.Clock()
 }
 
-// List returns all checks for the subject. If the configuration file contains errors, List returns only the check of
-// the file.
+// List returns all checks for a service and its machine. If the configuration file contains errors, List returns only
+// the check of the file.
 func List(s *Subject) []check {
 	checks := []check{configuration(s)}
 	if s.Config == nil {

@@ -40,8 +40,9 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	judgeRoom(n, dir, need, "two generations")
 }
 
-// tryDirectory writes a test file to a directory, and removes the file. tryDirectory reports whether the file could be
-// written. If the directory does not exist, tryDirectory uses the nearest parent directory that exists.
+// tryDirectory writes a test file to a directory and removes the file, to check whether the service can write there.
+// tryDirectory reports whether the file could be written. If the directory does not exist, tryDirectory uses the
+// nearest parent directory that exists.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
@@ -71,8 +72,7 @@ func tryDirectory(n *notes, dir, why string) bool {
 	return true
 }
 
-// nearest returns the directory. If the directory does not exist, nearest returns the nearest parent directory that
-// exists.
+// nearest returns the given directory if it exists, and otherwise the nearest parent directory that exists.
 func nearest(dir string) string {
 	for {
 		if about, err := os.Stat(dir); err == nil && about.IsDir() || filepath.Dir(dir) == dir {
@@ -107,7 +107,7 @@ func judgeRoom(n *notes, dir string, need int64, what string) {
 	}
 }
 
-// auditPlace checks the location of the audit, and the spool directory.
+// auditPlace checks the location of the audit, and the spool directory for audit files that wait for upload.
 func auditPlace(s *Subject) check {
 	return check{Name: "audit", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		a := s.Config.Audit
@@ -155,8 +155,8 @@ func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
 }
 
-// judgeAuditIDs compares the kind and key of the user ids in the audit with those in the location of the segments. For
-// dense ids, judgeAuditIDs adds no finding.
+// judgeAuditIDs compares the kind and key of the user ids in the audit with the kind and key in the segments. For dense
+// ids (32-bit numbers), judgeAuditIDs adds no finding.
 func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source) {
 	const name, starts = "ids", "the service does not start"
 	want, err := s.auditIDs(ctx)
@@ -196,7 +196,7 @@ func (s *Subject) auditIDs(ctx context.Context) (audit.IDs, error) {
 	return audit.IDsOf(f.Scheme()), nil
 }
 
-// reachOr returns advice for an error of S3: the missing permissions, or how to reach the S3 server.
+// reachOr returns advice for an error of S3: which permissions are missing, or how to reach the S3 server.
 func reachOr(err error, rights string) string {
 	switch {
 	case err == nil || objects.IsDenied(err):
@@ -236,8 +236,8 @@ func fileSystem(mounts, dir string) (kind string) {
 
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
-// syncTimes writes small blocks to a test file in the same directory as path. syncTimes returns the sorted durations
-// until each block was durable on the disk.
+// syncTimes writes small blocks to a test file in the same directory as path. For each block, syncTimes measures the
+// time until the block was durable on the disk. syncTimes returns these times in ascending order.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"capper/internal/segments"
 )
 
-// proc returns the content of a file about the checked process in /proc. If reading the file fails, proc returns "".
+// proc returns the content of a file in the checked process's directory below /proc. If reading the file fails, proc
+// returns "".
 func (s *Subject) proc(name string) string {
 	process := "self"
 	if s.Process > 0 {
@@ -36,7 +37,7 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// absent is the check that replaces all checks of the process, if the process does not exist.
+// absent returns the check that replaces all checks of the process if the process does not exist.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
@@ -44,7 +45,7 @@ func absent(s *Subject) check {
 	}}
 }
 
-// whose returns a text that names the checked process.
+// whose returns text for findings that says which process is meant.
 func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)
@@ -52,7 +53,7 @@ func (s *Subject) whose() string {
 	return "this process: the limits of the service may differ, see --pid"
 }
 
-// variable returns an environment variable of the checked process.
+// variable returns the value of an environment variable of the checked process.
 func (s *Subject) variable(name string) string {
 	if s.Process == 0 {
 		return os.Getenv(name)
@@ -65,11 +66,12 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is the number of open files in addition to connections of callers: files of the embedded store, and
-// connections to Redis.
+// besideConnections is how many open files the service needs in addition to connections of callers: for files of the
+// embedded store, and for connections to Redis.
 const besideConnections = 1500
 
-// openFiles compares the maximum number of connections in the configuration with the limit on open files.
+// openFiles compares the maximum number of connections in the configuration with the limit on open files of the
+// process.
 func openFiles(s *Subject) check {
 	return check{Name: "process.files", Look: func(_ context.Context, n *notes) {
 		allowed := int64(-1)
@@ -219,7 +221,7 @@ func (s *Subject) total() string {
 	return string(text)
 }
 
-// processors reports a GOMAXPROCS that is larger than the number of processors.
+// processors checks that GOMAXPROCS is not larger than the number of processors that the process may use.
 func processors(s *Subject) check {
 	return check{Name: "process.processors", Look: func(_ context.Context, n *notes) {
 		given := s.variable("GOMAXPROCS")

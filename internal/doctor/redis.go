@@ -17,7 +17,7 @@ import (
 // surveyTime is the time limit for the requests to all Redis servers together.
 const surveyTime = 25 * time.Second
 
-// servers shares the results of one survey of the Redis servers among all checks of Redis.
+// servers holds the data that one survey has collected from all Redis servers, for all checks of Redis.
 type servers struct {
 	*Subject
 	options redisstore.Config
@@ -50,8 +50,9 @@ func redisChecks(s *Subject) []check {
 	return checks
 }
 
-// survey collects data from all Redis servers once, and returns it to each check. If the survey fails, only the first
-// check reports the error. The check of certificates also covers Redis servers that do not respond.
+// survey collects data from all Redis servers at its first call, and returns the same data to each check. If collecting
+// fails, only the first check reports the error. The check of certificates also covers Redis servers that do not
+// respond.
 func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstore.Report {
 	first := check == "redis.reach"
 	s.once.Do(func() {
@@ -74,7 +75,7 @@ func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstor
 	return s.report
 }
 
-// kind returns a text with the role and the address of a Redis node, such as "master 10.0.0.1:6379".
+// kind returns text with the role and the address of a Redis node, such as "master 10.0.0.1:6379".
 func kind(n *redisstore.Node) string {
 	if n.Master == "" {
 		return "master " + n.Addr
@@ -160,8 +161,8 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 	}
 }
 
-// isOfRole reports whether a warning is about the Redis command ROLE, the only command that the store does not require.
-// The reason for such a warning is a missing permission.
+// isOfRole reports whether a warning says that the permission for the Redis command ROLE is missing. ROLE is the only
+// command that the store does not require.
 func isOfRole(warning string) bool {
 	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
 }
@@ -179,7 +180,7 @@ func isCopying(node *redisstore.Node) bool {
 	}
 }
 
-// judgeSettings reports the Redis settings that the service rejects at its start or warns about.
+// judgeSettings adds findings for Redis settings that the service rejects at its start or warns about.
 func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
@@ -205,7 +206,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	}
 }
 
-// split splits a message of the service's start into the observation and the advice.
+// split splits an error or warning of the service's start into the observation and the advice.
 func split(node *redisstore.Node, text string) (seen, change string) {
 	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
 	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 &&
@@ -281,7 +282,7 @@ func judgeClock(n *notes, of string, off, sure, skew time.Duration) {
 	}
 }
 
-// judgeCertificates reports errors in the certificate chain of each Redis server.
+// judgeCertificates adds findings for errors in the certificate chain of each Redis server.
 func (s *servers) judgeCertificates(n *notes, r *redisstore.Report) {
 	if s.options.TLS == nil {
 		if s.Config.Store.Redis.TLS.Enabled || !onlyHere(s.options.Addrs) {

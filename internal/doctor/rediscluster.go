@@ -16,14 +16,14 @@ import (
 	"capper/internal/server/gate"
 )
 
-// isExpiry reports whether a certificate chain is rejected only because a certificate has expired or is not yet valid.
-// Another finding reports such dates.
+// isExpiry reports whether the error means only that a certificate has expired or is not yet valid, which another
+// finding reports.
 func isExpiry(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-// onlyHere reports whether all addresses are loopback addresses.
+// onlyHere reports whether all addresses are loopback addresses, so that the servers can only be on this machine.
 func onlyHere(addrs []string) bool {
 	return !slices.ContainsFunc(addrs, func(addr string) bool { return !gate.IsLoopback(addr) })
 }
@@ -76,7 +76,7 @@ func (s *servers) judgeCluster(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeSlots reports why a Redis Cluster does not serve every slot, and which users are affected.
+// judgeSlots adds a finding if a Redis Cluster does not serve every slot, with the reason and the affected users.
 func judgeSlots(n *notes, r *redisstore.Report) {
 	seen := fmt.Sprintf("cluster_state is %s, and %d of %d slots have a working master", r.State, r.Covered, allSlots)
 	change := "start the missing masters, or run redis-cli --cluster fix ADDRESS"
@@ -181,7 +181,7 @@ func (s *servers) judgeCopies(n *notes, master *redisstore.Node, working, all in
 	}
 }
 
-// judgeSpread reports several copies of the same data on one machine, as far as the addresses show this.
+// judgeSpread adds a finding if, according to the addresses, one machine has several copies of the same Redis data.
 func (s *servers) judgeSpread(n *notes, r *redisstore.Report) {
 	hosts, masters, count := map[string]bool{}, map[string]int{}, 0
 	for _, node := range r.Nodes {

@@ -14,7 +14,8 @@ import (
 // nearlyFull is the fraction of maxmemory from which the doctor reports a warning about a Redis master.
 const nearlyFull = 0.8
 
-// judgeMemory compares the used memory of each Redis master with its limit, and with the memory for the planned users.
+// judgeMemory compares the used memory of each Redis master with its setting maxmemory, and with the memory for the
+// planned users.
 func (s *servers) judgeMemory(n *notes, r *redisstore.Report) {
 	masters := answering(r, true)
 	serving := 0
@@ -87,7 +88,8 @@ func (s *servers) judgeMaster(n *notes, master *redisstore.Node, masters int) {
 	s.judgeHeadroom(n, master, bound, masters)
 }
 
-// judgeHeadroom compares the memory that a Redis master may use with the memory for its share of the planned users.
+// judgeHeadroom compares the memory that a Redis master may use with the memory that its part of the planned users
+// needs.
 func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, masters int) {
 	if s.Users == 0 {
 		return
@@ -143,8 +145,8 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeOutputLimit checks the output buffer limit for replicas. The setting is a text such as "normal 0 0 0 slave
-// 268435456 67108864 60 …".
+// judgeOutputLimit checks the Redis setting for the output buffers of replicas. The setting is a text such as "normal 0
+// 0 0 slave 268435456 67108864 60 …".
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {
@@ -163,15 +165,16 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 	}
 }
 
-// orMany returns the limit. For 0, which means no limit, orMany returns a very large number.
+// orMany returns the given limit, or a very large number for the limit 0, which means "no limit".
 func orMany(bound int64) int64 {
 	return cmp.Or(bound, 1<<62)
 }
 
-// longFork is the duration of a fork from which the doctor reports a warning, because a fork delays calls.
+// longFork is the duration of a fork in a Redis server from which the doctor reports a warning, because a fork delays
+// calls.
 const longFork = 500 * time.Millisecond
 
-// judgePersistence reports Redis servers that failed to write a snapshot or the append-only file.
+// judgePersistence adds findings for Redis servers that failed to write a snapshot or the append-only file.
 func (s *servers) judgePersistence(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		f, bad := node.Facts, false

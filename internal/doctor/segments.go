@@ -34,7 +34,7 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source opens the location of the segments. After an error, source adds a finding and returns nil.
+// source opens the location of the segments for a check. After an error, source adds a finding and returns nil.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 
 const needsRead = "the service needs s3:GetObject on the prefix"
 
-// lookAtGeneration reads the whole live generation in the same way as the service.
+// lookAtGeneration reads the whole published segments generation, in the same way as the service does.
 func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -87,8 +87,9 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 	s.judgeLosses(ctx, n, at, m)
 }
 
-// judgeIDs compares the kind of the user ids in the segments with the key of the location and with the configuration.
-// If the ids are dense and the configuration does not contain the key ids, judgeIDs adds no finding.
+// judgeIDs compares the kind of the user ids in the segments with the id key at the location and with the
+// configuration. If the ids are dense (32-bit numbers) and the configuration does not contain the key "ids", judgeIDs
+// adds no finding.
 func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	const name, starts = "ids", "the service does not start"
 	kind := ids.Dense.String()
@@ -170,8 +171,9 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeLosses compares the published generation with the cached generation, in the same way as the start of a service.
-// Without a cached generation, judgeLosses compares with the previous generation in the location.
+// judgeLosses checks how many users sets have lost from the cached segments generation to the published one, in the
+// same way as the start of a service. Without a cached generation, judgeLosses compares with the previous generation at
+// the location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",
@@ -215,7 +217,7 @@ func (s *Subject) lookAtList(ctx context.Context, n *notes) {
 	n.OK(at.Name(), "lists %d manifests", len(list))
 }
 
-// tryPublisher checks the permissions for publishing segments with a test object.
+// tryPublisher checks, by writing a test object, whether this machine has the permissions for publishing segments.
 func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -225,7 +227,8 @@ func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 		"s3:DeleteObject")
 }
 
-// tryWriting writes, replaces and removes a test object, and reports the name of the object.
+// tryWriting writes, replaces and removes a test object at the location of the segments, and adds a finding that names
+// the object.
 func tryWriting(ctx context.Context, n *notes, at objects.Location, rights string) {
 	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
 	_, _, err := at.ReadTagged(ctx, objects.ProbeKey, "")

@@ -12,13 +12,13 @@ type Dashboard struct {
 	Rows                    []Row
 }
 
-// Row is a row of a dashboard. The title of a row is a question, and the panels of the row answer this question.
+// Row is a row of a Grafana dashboard. The title of a row is a question, and the panels of the row answer it.
 type Row struct {
 	Question string
 	Panels   []Panel
 }
 
-// Panel is a graph or a number on a dashboard, computed by one or more queries.
+// Panel is a graph or a number on a Grafana dashboard, computed by one or more Prometheus queries.
 type Panel struct {
 	Title, Description string
 	Kind               string  // timeseries (the default) or stat
@@ -30,8 +30,8 @@ type Panel struct {
 	Queries            []Query
 }
 
-// Query is a PromQL expression with its legend. In the expression, SELECTED is a placeholder for the selected jobs and
-// instances, and JOB for the selected jobs.
+// Query is a PromQL expression with its legend. In the expression, "SELECTED" is a placeholder for the selected jobs
+// and instances, and "JOB" for the selected jobs.
 type Query struct{ Expr, Legend string }
 
 // schemaVersion is the version of Grafana's dashboard model. Grafana 8.5 to 12 accept dashboards of version 36 and
@@ -54,7 +54,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// restarts returns an annotation that marks the times at which instances started.
+// restarts returns a dashboard annotation that marks the times at which instances of the service started.
 func restarts() object {
 	return object{
 		"name": "Starts", "enable": true, "hide": false, "iconColor": "blue", "datasource": source,
@@ -89,7 +89,7 @@ const (
 	statHeight  = 4
 )
 
-// panels returns the panels of all rows with their positions, from left to right and from top to bottom.
+// panels returns the panels of all dashboard rows with their positions, from left to right and from top to bottom.
 func (d *Dashboard) panels() (list []object) {
 	y := 0
 	for _, row := range d.Rows {

@@ -6,8 +6,8 @@
 // -update` writes the files.
 //
 // The tests start a real Prometheus that scrapes two services, one on the embedded store and one on a Redis Cluster.
-// The tests divide the durations in the rules by 120: every `for`, and every window in brackets. An hour becomes 30 s,
-// and five minutes become 2.5 s. Prometheus scrapes every half second, which corresponds to one scrape per minute in
-// production. Apart from durations, each expression stays unchanged. In the tests, a fault therefore fires within
-// seconds the alerts that it fires within minutes in production.
+// The tests divide the durations in the alert rules by 120: every `for`, and every window in brackets. An hour becomes
+// 30 s, and five minutes become 2.5 s. Prometheus scrapes every half second, which corresponds to one scrape per minute
+// in production. Apart from durations, the tests leave each expression unchanged. In the tests, a fault therefore fires
+// within seconds the same alerts as within minutes in production.
 package alerts

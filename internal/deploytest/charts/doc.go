@@ -1,13 +1,13 @@
 // Package charts tests the Helm chart deploy/helm/capper. The package renders the chart with every values file in the
-// chart's folder ci. The package checks the result against the schemas of Kubernetes and of the Prometheus operator.
-// Further tests check rules that the schemas cannot express. For example, pods have enough time to stop, and probes and
-// selectors match existing names. No secret is readable in a wrong place, and the programs accept their arguments and
-// configuration.
+// chart's folder "ci". The package checks the rendered Kubernetes objects against the schemas of Kubernetes and of the
+// Prometheus operator. Further tests check rules that the schemas cannot express. For example, pods must have enough
+// time to stop, and probes and selectors must match existing names. No secret may be readable in a wrong place, and the
+// programs must accept the arguments and the configuration that the chart gives them.
 //
 //	values ─► helm ─► objects ─► kubeconform, against Kubernetes' own description
 //	                     └─────► assertions, and capper and segmentbuild themselves
 //
 // The tests render the chart with Helm's engine, built from scripts/helm, because compiling the whole Helm program
-// takes minutes. The command `make chart` runs the real Helm with these values files. The tests use the network only
+// takes minutes. The command `make chart` runs the real Helm with the same values files. The tests use the network only
 // for the Go module proxy, which also provides the schemas in the module k8s.io/kubernetes.
 package charts

@@ -46,8 +46,8 @@ func WriteKubernetes(swagger, dir string) error {
 	return nil
 }
 
-// mend makes a definition strict. mend also corrects types that the API description states only in prose, such as "a
-// number or a text".
+// mend makes a definition in Kubernetes' API description reject unknown fields. mend also corrects types that the
+// description states only in prose, such as "a number or a text".
 func mend(name string, definition schema) {
 	switch {
 	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
@@ -59,7 +59,7 @@ func mend(name string, definition schema) {
 	}
 }
 
-// gather adds a definition to used, together with all definitions to which the definition refers.
+// gather adds the schema definition with the given name to used, together with all definitions to which it refers.
 func gather(all map[string]schema, name string, used map[string]schema) {
 	if used[name] != nil {
 		return
@@ -70,7 +70,7 @@ func gather(all map[string]schema, name string, used map[string]schema) {
 	}
 }
 
-// references returns the names of the definitions to which a schema refers.
+// references returns the names of the schema definitions to which a schema refers.
 func references(of any) (names []string) {
 	switch value := of.(type) {
 	case schema:
@@ -105,7 +105,7 @@ func restrict(s any) {
 	restrict(object["additionalProperties"])
 }
 
-// WriteCustom writes the schemas of a custom resource definition to the directory dir.
+// WriteCustom writes the JSON schemas of a Kubernetes custom resource definition to the directory dir.
 func WriteCustom(definition, dir string) error {
 	var read struct {
 		Spec struct {

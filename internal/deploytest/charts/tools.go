@@ -30,7 +30,8 @@ type Tools struct {
 	Schemas     string // folder that WriteKubernetes has filled
 }
 
-// Installed installs missing tools below the folder build, once for each version. The Go toolchain compiles the tools.
+// Installed installs the missing tools of the chart tests below the folder "build", once for each version. The Go
+// toolchain compiles the tools.
 var Installed = sync.OnceValues(func() (*Tools, error) {
 	out, err := exec.Command(filepath.Join(Root(), "scripts", "kubernetes.sh")).Output()
 	if err != nil {
@@ -44,8 +45,8 @@ var Installed = sync.OnceValues(func() (*Tools, error) {
 	return tools, tools.convert(lines[2], lines[3])
 })
 
-// convert writes the schemas if they do not exist yet. convert creates the folder of schemas atomically, by renaming a
-// temporary folder.
+// convert writes the Kubernetes schemas to a folder if they do not exist yet. convert creates the folder atomically, by
+// renaming a temporary folder.
 func (t *Tools) convert(kubernetes, operator string) error {
 	if _, err := os.Stat(t.Schemas); err == nil {
 		return nil
@@ -72,7 +73,7 @@ func (t *Tools) convert(kubernetes, operator string) error {
 	return nil
 }
 
-// Validate checks Kubernetes objects against the schemas. The error contains the output of kubeconform.
+// Validate checks Kubernetes objects against the schemas of their kinds. The error contains the output of kubeconform.
 func (t *Tools) Validate(objects []byte) error {
 	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+
 		"/{{ .ResourceKind }}{{ .KindSuffix }}.json")
