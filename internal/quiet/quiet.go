@@ -4,12 +4,12 @@
 // quiet hours include midnight, so quiet hours from 23:59 to 00:00 last one minute.
 //
 // Quiet hours follow changes of daylight saving time. When the clock goes back over the end of quiet hours, the quiet
-// hours apply a second time. When the clock goes forward over the beginning or the end of quiet hours, they begin or
-// end at the change. When the clock skips quiet hours completely, there are no quiet hours on that day.
+// hours apply a second time. When the clock goes forward over the beginning or the end of quiet hours, the quiet hours
+// begin or end at the clock change. When the clock skips quiet hours completely, there are no quiet hours on that day.
 //
-// If there are several quiet hours in several time zones, sends are forbidden while any quiet hours apply. An opening
-// is the first time at which no quiet hours apply. If quiet hours apply during the whole of the next 400 days, there is
-// no opening.
+// If several quiet hours apply to a user, possibly in several time zones, sends are forbidden while any of them
+// applies. An opening is the first time at which none of the quiet hours applies. If quiet hours apply during the whole
+// of the next 400 days, there is no opening.
 package quiet
 
 import (
@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Hours is a period of each day, from From (inclusive) to To (exclusive). If From is after To, the period includes
-// midnight. From and To always differ.
+// Hours are quiet hours: a period of each day from From (inclusive) to To (exclusive). If From is after To, the period
+// includes midnight. From and To always differ.
 type Hours struct {
 	From, To Minute
 }
@@ -48,14 +48,14 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left returns the remaining duration of the quiet hours when the local clock shows the given time. If the quiet hours
-// do not apply at the shown time, left returns 0.
+// left returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do not
+// apply at this time, left returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
 }
 
-// Clock combines quiet hours with a time zone.
+// Clock combines quiet hours with the time zone in which they apply.
 type Clock struct {
 	Hours    Hours
 	Location *time.Location // never nil
@@ -70,11 +70,11 @@ type Piece struct {
 	Until time.Time
 }
 
-// farthest is the duration for which the package searches for an opening. farthest contains all clock changes of a
-// whole year.
+// farthest is how far ahead the package searches for an opening (time without quiet hours). A period of this length
+// contains all clock changes of a whole year.
 const farthest = 400 * day
 
-// At returns the period that contains t, beginning at t.
+// At returns a period that begins at t. During the whole period, either quiet hours apply or none do.
 func At(clocks []Clock, t time.Time) Piece {
 	by, next := step(clocks, t)
 	if by < 0 {
@@ -84,8 +84,8 @@ func At(clocks []Clock, t time.Time) Piece {
 }
 
 // opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
-// quiet hours apply during a whole day, opening skips all following days until a clock changes, because these days are
-// equal.
+// quiet hours apply during a whole day, opening skips all following days up to the next clock change, because these
+// days are equal.
 func opening(clocks []Clock, t time.Time) time.Time {
 	for last := t.Add(farthest); t.Before(last); {
 		change := nextChange(clocks, t)
@@ -110,8 +110,8 @@ func opening(clocks []Clock, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextChange returns the first clock change (forward or back) in any of the time zones after t. If no clock ever
-// changes, nextChange returns zero.
+// nextChange returns when, after t, a clock in any of the time zones next goes forward or back. If no clock ever
+// changes, nextChange returns the zero time.
 func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	for _, c := range clocks {
 		if _, change := t.In(c.Location).ZoneBounds(); first.IsZero() || !change.IsZero() && change.Before(first) {
@@ -121,8 +121,8 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step returns the index of the first clock whose quiet hours apply at t, or -1. step also returns a later time until
-// which the result does not change, at most the next clock change.
+// step returns the index of the first of the clocks whose quiet hours apply at t, or -1. step also returns a later time
+// until which this index stays the same, at most the next clock change.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)
@@ -152,8 +152,8 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// away returns the duration until the quiet hours begin, when the local clock shows the given time. The quiet hours
-// must not apply at this time.
+// away returns how long it takes until the quiet hours begin, when the local clock shows the given time. The quiet
+// hours must not apply at the given time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }

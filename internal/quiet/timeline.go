@@ -2,8 +2,9 @@ package quiet
 
 import "time"
 
-// Timeline computes openings for many times with the same clocks. A Timeline caches the quiet periods of each day, so
-// that a further time on the same day needs only a search in these periods. A Timeline is not safe for concurrent use.
+// Timeline finds, for many times, when the quiet hours of the same clocks end. A Timeline caches the periods of quiet
+// hours on each day, so that a further time on the same day needs only a search in these periods. A Timeline is not
+// safe for concurrent use.
 type Timeline struct {
 	clocks []Clock
 	days   map[int64][]stretch // by the number of days since 1970, in UTC

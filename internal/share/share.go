@@ -1,5 +1,5 @@
-// Package share selects a certain percentage of all users (a share) by a keyed hash of their ids. Every instance
-// selects the same users, also after a restart, and so does every other implementation of the formula.
+// Package share selects a certain percentage of all users (a share) by a keyed hash of their ids. Every service
+// instance selects the same users, also after a restart, and so does every other implementation of the formula below.
 //
 // A user is in a share of p percent if and only if
 //
@@ -7,13 +7,13 @@
 //
 // where kind is "holdout" or "sample", and id is the user in four bytes, little endian, or in eight bytes for a user
 // above 4,294,967,295. The seed of the hash is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). The
-// right side of the formula is computed in 64-bit floating point and rounded down to a whole number. A share of 100
-// percent contains every user.
+// right side of the formula, p/100 × 2^64, is computed in 64-bit floating point and rounded down to a whole number. A
+// share of 100 percent contains every user.
 //
-// A cell is the difference of two shares with the same salt: it contains the users who are in the share of the upper
-// percentage and not in the share of the lower percentage. A share of p percent is a cell from 0 to p. Adjacent cells
-// have no common users and leave out no users, because the hash is compared with the same number for both cells.
-// Adjacent cells that cover the range from 0 to 100 together contain every user.
+// A cell is the difference of two shares with the same salt. It contains the users who are in the share of the upper
+// percentage and not in the share of the lower percentage. A share of p percent is the cell from 0 to p. Two adjacent
+// cells, such as 0 to 10 and 10 to 30, have no common users and leave out no users. At their boundary, both compare the
+// hash with the same number. Adjacent cells that cover the range from 0 to 100 together contain every user.
 //
 // The share of 10 % is a subset of the share of 20 % with the same salt. Shares with different salts are independent.
 // Shares of different kinds are independent even with the same salt, for example a sample and a holdout with the salt
@@ -28,10 +28,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Kind is the purpose of a share: a holdout or a sample.
+// Kind is the purpose of a share of users: a holdout (users who get no messages) or a sample.
 type Kind string
 
-// These constants are the kinds of shares.
+// These constants are the possible purposes of a share of users.
 const (
 	Holdout Kind = "holdout"
 	Sample  Kind = "sample"
@@ -40,8 +40,8 @@ const (
 // MaxSalt is the maximum length of a salt in bytes.
 const MaxSalt = 128
 
-// Share is a share of all users, or a cell between two percentages with the same salt. The zero value contains no
-// users.
+// Share is a share of all users (those up to a percentage), or a cell (those between two percentages). The zero value
+// contains no users.
 type Share struct {
 	from, to float64 // percent
 	salt     string
@@ -85,8 +85,8 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// bound returns the first hash that is not in a share of the given percentage. The result all is true if this hash
-// would be 2^64.
+// bound returns the lowest hash that is outside a share of the given percentage. The result all is true if this number
+// would be 2^64, so that every hash is inside.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {
 		return uint64(math.Ldexp(part, 64)), false

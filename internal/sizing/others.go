@@ -2,36 +2,36 @@ package sizing
 
 import "math"
 
-// together returns the number of users that a blast decides together because they are in the same bucket of the store,
-// at least 1. The users of a bucket share one Redis key, and the bytes of this key on the network.
+// together returns how many users of a bucket of the store a blast (the largest campaign) decides together: on average,
+// and at least 1. The users of a bucket share one Redis key, and the bytes of this key on the network.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
 
-// The test TestBytesOnTheWire measures scriptUsers.
+// The test TestBytesOnTheWire measures the constant scriptUsers.
 const (
 	scriptUsers = 8 // number of users in a bucket that a script writes together
 )
 
-// replicatedBytes returns the number of bytes that a master sends to one replica for a user: the whole new log, its
-// field, and a part of the bytes for the key.
+// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. They are the user's
+// whole new log, its field, and a part of the bytes for the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
 
-// ToRedis returns the number of bytes that the service sends to Redis masters for a user.
+// ToRedis returns how many bytes the service sends to Redis masters for each decided user.
 func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 
-// FromRedis returns the number of bytes that Redis masters send to the service for a user.
+// FromRedis returns how many bytes Redis masters send to the service for each decided user.
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
-// near returns a number from 0 to 1: 1 if the blast decides at least 7 users of each bucket, and less if it decides
-// fewer users of each bucket.
+// near returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides at least 7 users of
+// each bucket, and less if it decides fewer.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }
 
-// ToReplicas returns the number of bytes that a master sends to all its replicas for a user.
+// ToReplicas returns how many bytes a Redis master sends to all its replicas for each decided user.
 func ToReplicas(l Load) float64 { return replicatedBytes(l) * float64(l.Replicas) }
 
 // IDBytes is the size in bytes of a user id in JSON, including a comma. An average id has nine digits.
@@ -49,8 +49,9 @@ func (l Load) idBytes() float64 {
 	return 39
 }
 
-// BitmapBytes returns the size in bytes of a user id in base64: in a bitmap for dense ids, and otherwise as packed id.
-// In a bitmap, before base64, an id takes 2 bytes if it is isolated, and one bit if it is among consecutive ids.
+// BitmapBytes returns the size in bytes of a user id in base64: in a bitmap for dense ids (32-bit numbers), and
+// otherwise as packed id. In a bitmap, before the base64 encoding, an id takes 2 bytes if it is isolated, and one bit
+// if it is among consecutive ids.
 func BitmapBytes(l Load) float64 {
 	switch l.IDs {
 	case "uint64":
@@ -62,8 +63,8 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space in bytes for the append-only file of a master. The disk space is three times the
-// size of the data: the snapshot, the writes before a rewrite, and the new file during the rewrite.
+// AppendOnly returns the disk space in bytes for the append-only file of a Redis master. The disk space is three times
+// the size of the data: for the snapshot, the writes before a rewrite, and the new file during the rewrite.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
@@ -75,7 +76,7 @@ const (
 	embeddedBase = 512 << 20
 )
 
-// EmbeddedDisk returns the disk space of the embedded store in bytes.
+// EmbeddedDisk returns the disk space in bytes that the embedded store needs.
 func EmbeddedDisk(l Load) float64 {
 	return EmbeddedData(l)*embeddedSpare + embeddedBase
 }
@@ -96,11 +97,11 @@ func (l Load) embeddedUserBytes() float64 {
 	return embeddedUserBytes
 }
 
-// dictionaryBytes is the size in bytes of an id in the dictionary of a generation, if ids are not dense.
+// dictionaryBytes is the size in bytes of an id in the dictionary of a segments generation, if ids are not dense.
 const dictionaryBytes = 6.3
 
-// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. An instance needs two
-// dictionaries, because it reads the next generation while it uses the current generation.
+// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. A service instance needs
+// two dictionaries, because it reads the next segments generation while it uses the current one.
 func DictionaryBytes(l Load) float64 {
 	if !l.Spread() {
 		return 0
@@ -112,7 +113,7 @@ func DictionaryBytes(l Load) float64 {
 // Larger calls need fewer bytes for each user.
 const auditImage = 6.5
 
-// AuditDay returns the size in bytes of the audit records of one day; see docs/audit.md, The format.
+// AuditDay returns the size in bytes of the audit records of one day; see the section "The format" of docs/audit.md.
 func AuditDay(l Load) float64 {
 	if l.Spread() {
 		return l.Messages*float64(l.Blast)*auditImage + l.Single*86400*44
@@ -121,29 +122,31 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// These constants are the seconds of processor time that the service needs for one user: for its own work, and for the
-// client of the store (docs/benchmarks.md).
+// These constants are the seconds of processor time that the service needs to decide one user (docs/benchmarks.md).
+// They are for its own work, and for the client library of the store.
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6
 )
 
-// ServiceCores returns the number of processors that the service uses during the blast, for requests with JSON lists
-// and for requests with bitmaps.
+// ServiceCores returns how many processors the service uses during the blast (the largest campaign), for requests with
+// JSON lists and for requests with bitmaps.
 func ServiceCores(l Load) (json, bitmap float64) {
 	client := mix(l, clientNear, clientFar)
 	return l.Rate() * (jsonSeconds + client), l.Rate() * (bitmapSeconds + client)
 }
 
-// SegmentBytes returns the memory in bytes for segments that contain every user. A generation takes 3 bits for each id.
-// An instance needs two generations, because it reads the next generation while it uses the current generation.
+// SegmentBytes returns the memory in bytes for segments that contain every user. A segments generation takes 3 bits for
+// each id. A service instance needs two generations, because it reads the next generation while it uses the current
+// one.
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
-// ServiceMemory returns the maximum memory in bytes of an instance with the default bounds (docs/operating.md). The
-// memory is the sum of the memory for bodies and responses, users of calls, segments, and the program itself.
+// ServiceMemory returns the maximum memory in bytes of a service instance with the default bounds (docs/operating.md).
+// It is the sum of the memory for request bodies and responses, users of calls, segments, and the program itself.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }
 
-// CallsAtOnce returns the number of parallel calls with 100,000 users that the blast needs, if each call takes 0.2 s.
+// CallsAtOnce returns how many calls with 100,000 users the blast (the largest campaign) needs in parallel, if each
+// call takes 0.2 s.
 func CallsAtOnce(l Load) float64 { return math.Ceil(l.Rate() * 0.2 / 100_000) }

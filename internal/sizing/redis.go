@@ -9,8 +9,8 @@ const (
 	entrySize  = 12 // bytes for a send
 )
 
-// These constants were measured with Redis 7.0, in a cluster with one node. The test TestRedisMemory verifies the
-// constants.
+// These constants are sizes in the memory of Redis. They were measured with Redis 7.0, in a cluster with one node. The
+// test TestRedisMemory verifies the constants.
 const (
 	keyBytes      = 160 // bytes for a key without its listpack: name, object, and entries in two tables
 	listpackBytes = 24  // bytes for a bucket without its users: header and expiry time
@@ -18,7 +18,7 @@ const (
 	serverBytes   = 4 << 20 // bytes for a server without users: tables, scripts, buffers of connections
 )
 
-// RedisData returns the memory in bytes of all logs in one copy, as Redis reports it in used_memory.
+// RedisData returns the memory in bytes that one copy of all users' logs takes, as Redis reports it in used_memory.
 func RedisData(l Load) float64 {
 	if l.Spread() {
 		return float64(l.Users) * (entrySize*l.Sends + spreadBytes)
@@ -35,15 +35,15 @@ func RedisData(l Load) float64 {
 	return buckets * (bytes + used*keyBytes)
 }
 
-// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not
-// dense. spreadBytes is valid for 15 to 195 users in a bucket.
+// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not dense
+// (not 32-bit numbers). spreadBytes is valid for 15 to 195 users in a bucket.
 const spreadBytes = 20
 
-// RedisMessages returns the memory in bytes for the counts of messages.
+// RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns the number of bytes for a user in a listpack: the number of the field, the value, and the overhead
-// of the listpack for both.
+// userBytes returns how many bytes a user takes in a listpack of Redis. They are the number of the field, the value,
+// and the overhead of the listpack for both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -56,8 +56,9 @@ func userBytes(sends float64) float64 {
 	return field + 2 + value + 2
 }
 
-// shares returns, for each n, the fraction of the buckets that contain n users. For a density below 1, the used ids are
-// assumed to be random, so the result is the binomial distribution. For a density of 1, every bucket is full.
+// shares returns, for each n, the fraction of the store's buckets that contain n users. For a density below 1, shares
+// assumes that the used ids are random, so the result is the binomial distribution. For a density of 1, every bucket is
+// full.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -89,8 +90,8 @@ func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the size in bytes of the replication backlog. The backlog is large enough for one minute of the
-// blast, or for the whole blast if that is less. The backlog has at least 64 MiB.
+// Backlog returns the recommended size in bytes of Redis' replication backlog. The backlog is large enough for one
+// minute of the blast (the largest campaign), or for the whole blast if that is less. The backlog has at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
@@ -104,8 +105,8 @@ func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 // TestFragmentation measures this constant.
 const fragmentation = 1.10
 
-// CopyOnWrite returns the additional memory in bytes of a master that rewrites its append-only file during a blast.
-// Each bucket that the blast changes needs a second copy.
+// CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
+// blast (the largest campaign). Each bucket that the blast changes needs a second copy in memory.
 func CopyOnWrite(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users)
 	touched := 0.0
@@ -117,20 +118,20 @@ func CopyOnWrite(l Load) float64 {
 	return RedisData(l) * l.largestShare() * touched / all
 }
 
-// RedisMachine returns the memory in bytes for the machine of a master or a replica.
+// RedisMachine returns how many bytes of memory the machine of a Redis master or replica needs.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// These constants are the seconds of processor time that Redis needs for one user (docs/benchmarks.md): for consecutive
-// users in a blast, for random users, and for calls with one user, which need a separate reply.
+// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). They are
+// for consecutive users in a blast, for random users, and for calls with one user, which need a separate reply.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6
 	singleSeconds = 25e-6
 )
 
-// decisionSeconds returns the seconds of Redis processor time for one user of the blast. The time for a user decreases
-// with the number of users in the same bucket that the blast decides together.
+// decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
+// time is shorter if the blast decides more users of the same bucket together.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
-// RedisCores returns the number of processors that the commands of all masters use during the blast.
+// RedisCores returns how many processors the commands of all Redis masters use during the blast (the largest campaign).
 func (l Load) RedisCores() float64 { return l.Rate()*l.decisionSeconds() + l.Single*singleSeconds }
