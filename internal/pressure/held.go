@@ -10,14 +10,14 @@ import (
 	"capper/internal/capping"
 )
 
-// takers holds the messages with enough sends to be takers of users.
+// takers holds the messages with enough sends to be the reason why a limit held users back from other messages.
 type takers struct {
 	min  int
 	all  map[*message]bool
 	list []*message // largest messages; nil: must be computed again
 }
 
-// changed updates takers after the number of sends of a message has changed.
+// changed updates takers (messages that may hold users back) after the number of sends of a message has changed.
 func (t *takers) changed(m *message) {
 	if (m.sends >= t.min) != t.all[m] {
 		if t.all == nil {
@@ -56,18 +56,18 @@ func (t *takers) largest() []*message {
 	return t.list
 }
 
-// limitKey identifies a limit in a configuration.
+// limitKey identifies a limit by its name and the version of the configuration.
 type limitKey struct{ config, limit string }
 
-// span holds all limits with the same name, which may differ between segments. Limits with a maximum of 0 are separate,
-// because no campaign causes their denials.
+// span holds all limits with the same name in one configuration; each segment may have a different one. Limits with a
+// maximum of 0 are in a separate field, because no campaign causes their denials.
 type span struct {
 	limits   []capping.Limit // limits with a maximum above 0
 	channels capping.ChannelSet
 	zero     []bool // by segment code: the segment has this limit with a maximum of 0; nil: no such segment
 }
 
-// spanOf returns the limits with the name in the key.
+// spanOf returns the limits of all segments with the name and the configuration version in the key.
 func (e *engine) spanOf(key limitKey) *span {
 	if s := e.spans[key]; s != nil {
 		return s
@@ -105,8 +105,8 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// after returns the beginning of the longest window of the limits at the time of a call. Sends after this time were in
-// the window.
+// after returns when the longest window of the limits in s began, at the time of a call. Later sends were in this
+// window.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {
@@ -119,10 +119,10 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	return after
 }
 
-// lookedUp is the number of users whose segments are looked up together.
+// lookedUp is the number of users whose segments the engine looks up in one step.
 const lookedUp = 1 << 16
 
-// taken returns those of the users in whose segment the limit has a maximum above 0.
+// taken returns those of the given users in whose segment the limit has a maximum above 0.
 func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case s.zero == nil:
@@ -152,7 +152,8 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	return kept
 }
 
-// heldBack counts the users whom a limit has denied for the first time, and the campaigns that had sent to these users.
+// heldBack counts the users in a group whom a limit has held back from the message for the first time. It also counts
+// the campaigns that had sent to these users.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {
@@ -195,7 +196,7 @@ func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64
 	return n
 }
 
-// together returns the users of all parts of the message.
+// together returns all users who have a send of the message.
 func (m *message) together() *roaring.Bitmap {
 	if m.union == nil {
 		m.union, m.joined = roaring.New(), 0

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// message is a message on one channel, with the sends that logs may still contain.
+// message is a message on one channel, with its sends that users' logs may still contain.
 type message struct {
 	capping.Message
 	channel  capping.Channel
@@ -19,12 +19,12 @@ type message struct {
 	lastCall capping.Instant
 	union    *roaring.Bitmap // users of the first joined parts; nil: must be computed again
 	joined   int
-	// unknown holds the users without a known send whose latest call had an unknown result. doubt holds the users whose
-	// release had an unknown result. A nil bitmap contains no users.
+	// unknown holds the users without a known send for whom the latest call had an unknown result. doubt holds the
+	// users for whom a release had an unknown result. A nil bitmap contains no users.
 	unknown, doubt *roaring.Bitmap
 }
 
-// part holds the users of one call whose send was not released.
+// part holds those users of one call whose send of the message was not released.
 type part struct {
 	at    capping.Instant
 	week  int
@@ -39,7 +39,7 @@ func (p *part) set() *roaring.Bitmap {
 	return p.users
 }
 
-// message returns the message on the channel, and adds a new message if necessary.
+// message returns the engine's data about the message on the channel, and creates the data if necessary.
 func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	for _, m := range e.messages[of] {
 		if m.channel == channel {
@@ -54,7 +54,7 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// sweep removes data about sends that no log contains any more. sweep runs about twenty times within the longest
+// sweep removes data about sends that no user's log contains any more. sweep runs about twenty times within the longest
 // retention of a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
@@ -80,7 +80,7 @@ func (e *engine) sweep(now capping.Instant) {
 	}
 }
 
-// forget removes the parts of the message whose time is not after the horizon.
+// forget removes the sends of the message that are not later than the horizon.
 func (m *message) forget(horizon capping.Instant, t *takers) {
 	n := 0
 	for n < len(m.parts) && m.parts[n].at <= horizon {
@@ -117,7 +117,7 @@ func (e *engine) filter(r *audit.Record) {
 	}
 }
 
-// sent counts one send to each user of a call.
+// sent counts one send of the message to each user of a call.
 func (e *engine) sent(m *message, p part) {
 	n := int(p.raw.Cardinality())
 	if n == 0 {
@@ -135,7 +135,8 @@ func (e *engine) sent(m *message, p part) {
 	e.people.add(m, p.at, p.week, p.raw)
 }
 
-// replayed counts a send to those of the users whose earlier send had an unknown result.
+// replayed counts a send of the message to those users of a repeated call for whom the earlier call had an unknown
+// result.
 func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) {
 	if m.unknown == nil || m.unknown.IsEmpty() {
 		return
@@ -145,7 +146,7 @@ func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) 
 	e.sent(m, part{at: at, raw: bitmap.OfSorted(found.ToArray())})
 }
 
-// uncertain adds users whose call had an unknown result to m.unknown, except users with a known send.
+// uncertain adds to m.unknown the users for whom a call had an unknown result, except users with a known send.
 func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	news := users.Clone()
 	for i := range m.parts {
@@ -160,7 +161,7 @@ func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	m.unknown.Or(news)
 }
 
-// horizon returns the time up to which logs have removed sends when a call is made.
+// horizon returns a time for a call: sends up to this time were no longer in users' logs when the call was made.
 func (e *engine) horizon(r *audit.Record) capping.Instant {
 	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
 }
@@ -193,7 +194,8 @@ func (e *engine) release(r *audit.Record) {
 	}
 }
 
-// settled removes users from m.unknown and m.doubt, because the logs contain no sends to these users.
+// settled removes users from m.unknown and m.doubt, because it is now certain that their logs contain no send of the
+// message.
 func (m *message) settled(users *roaring.Bitmap) {
 	if m.doubt != nil {
 		m.doubt.AndNot(users)
@@ -203,7 +205,7 @@ func (m *message) settled(users *roaring.Bitmap) {
 	}
 }
 
-// takeBack cancels the latest send of the message to each user, if this send is after the horizon.
+// takeBack cancels the latest send of the message to each of the users, if this send is later than the horizon.
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()
 	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/capping"
 )
 
-// output collects the results of all passes.
+// output collects the results of all passes over the audit records.
 type output struct {
 	*Config
 	names     []string // segment names by code; index 0 is ""
@@ -30,7 +30,8 @@ type output struct {
 	more      bool
 }
 
-// rowKey identifies a row of the table of people: a segment, a channel or a namespace.
+// rowKey identifies a row in the table of people by number of messages. A row is for a segment, a channel or a
+// namespace.
 type rowKey struct {
 	name                 string // name of the namespace
 	channel              capping.Channel
@@ -38,10 +39,11 @@ type rowKey struct {
 	bySegment, byChannel bool
 }
 
-// spread contains two histograms: one for the users in a segment, and one for the users in no segment.
+// spread contains two histograms of people by number of messages: for the users in any segment, and for the users in no
+// segment.
 type spread struct{ in, out histogram }
 
-// histogram contains the number of users for each number of messages, and the total number of messages.
+// histogram says how many users received each number of messages, and how many messages they received in total.
 type histogram struct {
 	users    [api.PressureMost + 1]int64
 	messages int64
@@ -90,8 +92,8 @@ func (o *output) spread(key rowKey, week int) *spread {
 
 func (o *output) atLimit(code, limit, users int) { o.limits[code][limit] += int64(users) }
 
-// campaign returns the row of a message on a channel. If there are mostCampaigns rows, all further messages share one
-// row.
+// campaign returns the output row of a message on a channel. If there are already mostCampaigns rows, all further
+// messages share one row.
 func (o *output) campaign(m capping.Message, channel capping.Channel) *campaign {
 	key := campaignKey{m, channel}
 	if c := o.campaigns[key]; c != nil {
@@ -115,10 +117,10 @@ func (c *campaign) takenBy(by *campaign, users int64) {
 	c.takers[by] += users
 }
 
-// policies stores the policies, which contain the names of channels.
+// policies stores the policies of the counted calls, from which channelName reads the names of channels.
 func (o *output) policies(known map[string]*capping.Policy) { o.known = known }
 
-// channelName returns the name of a channel in the current policy or in an earlier policy.
+// channelName returns the name that a channel has in the current policy or had in an earlier policy.
 func (o *output) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -141,7 +143,7 @@ func policiesOf(known map[string]*capping.Policy, versions []string) (list []*ca
 	return list
 }
 
-// result returns the result of the count.
+// result returns the counts of messages per person as the result for the caller.
 func (o *output) result() *Result {
 	p := &api.Pressure{ConfigVersion: o.Policy.Version, Records: o.records, Gaps: o.sequences.Gaps(),
 		People: o.people(), AtLimits: o.atLimits()}
@@ -171,7 +173,7 @@ func (o *output) result() *Result {
 	return r
 }
 
-// people returns the rows of the table of people.
+// people returns the rows of the table of people by number of messages.
 func (o *output) people() []api.PressurePeople {
 	all := make([]spread, o.Weeks)
 	var rows []api.PressurePeople
@@ -201,7 +203,8 @@ func (o *output) people() []api.PressurePeople {
 	return rows
 }
 
-// keys returns the sorted row keys of the channels, followed by the sorted row keys of the namespaces.
+// keys returns the keys of the table rows for channels, sorted, followed by the keys of the table rows for namespaces,
+// sorted.
 func (o *output) keys() (keys []rowKey) {
 	for key := range o.spreads {
 		if !key.bySegment {
@@ -243,7 +246,7 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns a row of the table of people, with the number of users for each number of messages.
+// row returns a row of the table of people. The row says how many users received each number of messages.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {
@@ -263,7 +266,7 @@ func (o *output) row(by, name string, size *int64, spreads []spread) api.Pressur
 	return row
 }
 
-// atLimits returns the numbers of users who have reached each limit.
+// atLimits returns, for each segment and limit, how many users have reached the limit.
 func (o *output) atLimits() []api.PressureAtLimit {
 	list := []api.PressureAtLimit{}
 	for i := range o.names {
@@ -303,8 +306,8 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// sorted returns the campaigns for which the function by returns more than 0, in descending order of this value. sorted
-// returns at most the configured number of campaigns.
+// sorted returns the campaigns for which the function by returns more than 0, the highest value first. sorted returns
+// at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {
 		if by(c) > 0 {

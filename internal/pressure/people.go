@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping"
 )
 
-// people holds the numbers of messages of the users whom one pass counts.
+// people holds the numbers of messages to those users whom one pass over the audit records counts.
 type people struct {
 	*Config
 	out         *output
@@ -31,20 +31,20 @@ type people struct {
 	spaceRow    int
 }
 
-// page holds the numbers of messages of 65,536 consecutive users.
+// page holds the numbers of messages to 65,536 consecutive users.
 type page struct {
 	weeks   [][]bitmap.Counts // by row and week; row 0 counts all messages
 	windows []bitmap.Counts
 }
 
-// window contains the channels and the beginning of the period in which a limit counts sends now.
+// window says which sends a limit counts now: on which channels, and from what time on.
 type window struct {
 	after    capping.Instant
 	channels capping.ChannelSet
 }
 
 // segmentLimits holds the limits of a segment. The window of a limit may depend on the user's time zone. For each
-// limit, windows contains an index for each time zone, beginning with the users in no time zone.
+// limit, the field windows therefore has an index for each time zone, beginning with the users in no time zone.
 type segmentLimits struct {
 	limits  []*capping.Limit
 	windows [][]int
@@ -101,8 +101,8 @@ func (p *people) limitsOf(segment string) (s segmentLimits) {
 	return s
 }
 
-// row returns the index of the row of a channel or namespace. If there are mostRows rows, all further channels or
-// namespaces share one row.
+// row returns the index of the table row for a channel or namespace. If there are already mostRows rows, all further
+// channels or namespaces share one row.
 func (p *people) row(key rowKey) int {
 	if row, known := p.rows[key]; known {
 		return row
@@ -117,7 +117,7 @@ func (p *people) row(key rowKey) int {
 	return p.rows[key]
 }
 
-// counts returns the counters in a page that change with a send.
+// counts returns the counters of a page that a send of the message at the given time changes.
 func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*bitmap.Counts {
 	p.adding = p.adding[:0]
 	if week >= 0 && m.counts {
@@ -142,12 +142,12 @@ func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*b
 	return p.adding
 }
 
-// use looks up the rows of a message.
+// use looks up the table rows in which the sends of a message count: those of its channel and namespace.
 func (p *people) use(m *message) {
 	p.channelRow, p.spaceRow = p.row(rowKey{channel: m.channel, byChannel: true}), p.row(rowKey{name: m.Namespace})
 }
 
-// add counts a send to each user in the bitmap.
+// add counts a send of the message to each user in the bitmap.
 func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bitmap) {
 	p.use(m)
 	for i := range users.Filled() {
@@ -177,7 +177,7 @@ func size(counts []*bitmap.Counts) (bytes int64) {
 	return bytes
 }
 
-// remove cancels counted sends.
+// remove cancels sends of the message to the users in the bitmap, after add has counted them.
 func (p *people) remove(m *message, at capping.Instant, week int, users *roaring.Bitmap) {
 	p.use(m)
 	var counts []*bitmap.Counts
@@ -197,7 +197,7 @@ func (p *people) remove(m *message, at capping.Instant, week int, users *roaring
 	}
 }
 
-// bound leaves the upper half of the pages to a further pass, if the pass needs too much memory.
+// bound frees the upper half of the pages if the pass needs too much memory. A further pass then counts their users.
 func (p *people) bound() {
 	if p.bytes <= p.MemoryBytes || len(p.pages) < 2 {
 		return
@@ -217,7 +217,7 @@ func (p *people) bound() {
 	}
 }
 
-// end adds the numbers in all pages to the output.
+// end adds the numbers of messages in all pages to the output.
 func (p *people) end(ctx context.Context) error {
 	l := newLookup(p)
 	for n, key := range slices.Sorted(maps.Keys(p.pages)) {
@@ -232,7 +232,7 @@ func (p *people) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spread adds the histograms of a page to the output.
+// spread adds to the output how many users of a page received each number of messages.
 func (p *people) spread(on *page, l *lookup) {
 	for row, key := range p.rowKeys() {
 		if row >= len(on.weeks) || on.weeks[row] == nil {
@@ -253,7 +253,7 @@ func (p *people) spread(on *page, l *lookup) {
 	}
 }
 
-// rowKeys returns the keys of all rows, in the order of their indexes.
+// rowKeys returns the keys of all table rows, in the order of their indexes.
 func (p *people) rowKeys() []rowKey {
 	keys := make([]rowKey, 1+len(p.rows))
 	for key, row := range p.rows {
@@ -290,7 +290,7 @@ func (p *people) atLimits(key int, on *page, l *lookup) {
 	}
 }
 
-// list adds users to the list of users that the caller has requested.
+// list adds users who have reached the requested limit to the list for the caller.
 func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	if p.AtLimit == nil || p.AtLimit.Limit != limit || p.AtLimit.Segment != p.out.names[code] {
 		return
@@ -333,7 +333,7 @@ func newLookup(p *people) *lookup {
 	return l
 }
 
-// load looks up the segments and time zones of all users in a page.
+// load looks up the segments and time zones of the 65,536 users in a page.
 func (l *lookup) load(key int) {
 	if l.Segments == nil {
 		return

@@ -21,8 +21,8 @@ import (
 type Config struct {
 	Until capping.Instant // end of the latest week
 	Weeks int             // 1 to MaxWeeks; 0: DefaultWeeks
-	// Channel and Namespace select the counted messages. With nil, all channels or all namespaces are counted. Channel
-	// is a pointer, because the channel 0 means messages without a channel.
+	// Channel and Namespace select the counted messages. A nil Channel selects all channels, and a nil Namespace all
+	// namespaces. Channel is a pointer, because the channel 0 means messages without a channel.
 	Channel   *capping.Channel
 	Namespace *string
 	// Policy contains the current limits. Policies returns the policy of a configuration version. Run calls Policies
@@ -31,16 +31,17 @@ type Config struct {
 	Policies func(version string) (*capping.Policy, error)
 	// Widen is the duration by which the rolling windows of Policy are longer than configured.
 	Widen time.Duration
-	// Segments is the current generation, and Sizes contains the number of users in each segment. With a nil Segments,
-	// all users are in no segment.
+	// Segments is the current segments generation, and Sizes contains the number of users in each segment. If Segments
+	// is nil, no user is in a segment.
 	Segments Segments
 	Sizes    map[string]int64
-	// AtLimit selects users for a list. With nil, Run lists no users.
+	// AtLimit selects users who have reached a limit, for a list. If AtLimit is nil, Run lists no users.
 	AtLimit *AtLimit
-	// Most is the maximum number of campaigns, of campaigns in HeldBack, and of takers for each campaign in HeldBack.
-	// The value 0 means DefaultMost.
+	// Most is the maximum length of each list: of campaigns, of campaigns in HeldBack, and of takers for each campaign
+	// in HeldBack. The value 0 means DefaultMost.
 	Most int
-	// MinTaken is the minimum number of sends with which a campaign can be a taker. The value 0 means DefaultMinTaken.
+	// MinTaken is the minimum number of sends with which a campaign can be a taker (reason why users were held back).
+	// The value 0 means DefaultMinTaken.
 	MinTaken int
 	// MemoryBytes limits the memory in bytes for the numbers of messages. The value 0 means DefaultMemory.
 	MemoryBytes int64
@@ -59,7 +60,7 @@ type Segments interface {
 
 var _ Segments = (*segments.Snapshot)(nil)
 
-// In sets the current generation in c.
+// In sets the current segments generation in c, with the sizes of its segments.
 func (c *Config) In(s *segments.Snapshot) {
 	c.Segments, c.Sizes = s, map[string]int64{}
 	for _, size := range s.Segments() {
@@ -89,16 +90,17 @@ const (
 	slackOfRetention = time.Hour
 )
 
-// Result contains the counts, and the list of users that Config.AtLimit selects.
+// Result contains the counts of messages per person, and the list of users that Config.AtLimit selects.
 type Result struct {
 	*api.Pressure
-	// Users contains the users who have reached the limit. For ids that are not dense, Images contains these users and
-	// Users is nil.
+	// Users contains the users who have reached the limit. For ids that are not dense (not 32-bit numbers), Images
+	// contains their id images, and Users is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
 }
 
-// Read returns the audit records from a time on, in the order of time. Each pass over the records calls Read once.
+// Read is a function that returns the audit records from a time on, in the order of time. Each pass over the records
+// calls Read once.
 type Read func(from capping.Instant) iter.Seq2[*audit.Record, error]
 
 // Run counts the messages per person in the records. Run uses only the caller's goroutine, and returns when the context
@@ -140,12 +142,13 @@ func (c *Config) defaults() {
 	c.MemoryBytes = cmp.Or(c.MemoryBytes, DefaultMemory)
 }
 
-// start returns the beginning of the earliest week.
+// start returns the beginning of the earliest week to count.
 func (c *Config) start() capping.Instant {
 	return c.Until - capping.Instant(c.Weeks)*capping.Instant(Week.Milliseconds())
 }
 
-// week returns the index of the week that contains a time: 0 for the latest week, and -1 for a time outside all weeks.
+// week returns the index of the week that contains a time: 0 for the latest week, and -1 for a time outside all counted
+// weeks.
 func (c *Config) week(at capping.Instant) int {
 	if at >= c.Until || at < c.start() {
 		return -1
@@ -153,7 +156,7 @@ func (c *Config) week(at capping.Instant) int {
 	return int((c.Until - 1 - at) / capping.Instant(Week.Milliseconds()))
 }
 
-// engine makes one pass over the records.
+// engine is the state of one pass over the audit records.
 type engine struct {
 	*Config
 	out      *output
@@ -220,7 +223,7 @@ func (e *engine) take(r *audit.Record) error {
 	return nil
 }
 
-// notice counts the record for the numbers about the audit itself, such as missing records.
+// notice updates the numbers about the audit itself, such as the number of missing records, after reading a record.
 func (e *engine) notice(r *audit.Record) {
 	if e.out.records == 0 {
 		e.out.begins = r.At
@@ -229,7 +232,7 @@ func (e *engine) notice(r *audit.Record) {
 	e.out.sequences.Add(r.Instance, r.Sequence)
 }
 
-// know reads the policy of a configuration version, unless it has already been read.
+// know reads the policy of a configuration version, unless the engine already has it.
 func (e *engine) know(version string) error {
 	if e.policies[version] != nil {
 		return nil
@@ -243,12 +246,12 @@ func (e *engine) know(version string) error {
 	return nil
 }
 
-// counts reports whether the configuration selects the message on the channel.
+// counts reports whether Config selects the message on the channel.
 func (e *engine) counts(m capping.Message, channel capping.Channel) bool {
 	return (e.Channel == nil || *e.Channel == channel) && (e.Namespace == nil || *e.Namespace == m.Namespace)
 }
 
-// end adds the numbers of the pass to the output.
+// end adds the results of the pass to the output.
 func (e *engine) end(ctx context.Context) error {
 	if e.first {
 		e.out.policies(e.policies)

@@ -10,7 +10,7 @@ import (
 	"capper/client/api"
 )
 
-// Table is a table of the result.
+// Table is a table of the counted messages per person, with a title, column names and rows.
 type Table struct {
 	Name  string // name for programs
 	Title string
@@ -18,14 +18,15 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Tables returns the tables of a result. The argument whole selects tables for programs: with a column for each number
-// of messages, and with empty cells for unknown numbers. The numbers of weeks that end before the beginning of the
-// audit are unknown.
+// Tables returns the counts of messages per person as tables. The argument whole selects tables for programs, with a
+// column for each number of messages, and with empty cells for unknown numbers. The numbers of weeks that end before
+// the beginning of the audit are unknown.
 func Tables(p *api.Pressure, whole bool) []Table {
 	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
 
-// shownMost is the number of messages from which a table for people counts users together.
+// shownMost is a number of messages. A table for human readers counts all users with so many or more messages in one
+// column.
 const shownMost = 7
 
 func peopleTable(p *api.Pressure, whole bool) Table {
@@ -137,8 +138,8 @@ func campaigns(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// names returns the table cells that identify a campaign. Tables for people contain the title of the campaign, and
-// tables for programs contain only its id.
+// names returns the table cells that identify a campaign. Tables for human readers contain the title of the campaign,
+// and tables for programs contain only its id.
 func names(m *api.PressureMessage, whole bool) []string {
 	message := m.MessageID
 	if !whole && m.Title != "" {
