@@ -1,7 +1,7 @@
 // Package terminal implements the behaviour that the command-line programs of this project have in common:
 //
-//   - Programs write data to standard output. Programs write messages to standard error. Each line begins with the name
-//     of the program: `capper: error: …`, and then `capper: hint: …` if there is advice.
+//   - Programs write data to standard output, and messages to standard error. Each line on standard error begins with
+//     the name of the program: `capper: error: …`, and then `capper: hint: …` if there is advice.
 //   - Programs escape control characters in message ids, rows of files, file names and responses of servers. Escaped
 //     text cannot move the cursor, change the title of the terminal, or reverse the direction of text.
 //   - Programs write files atomically.

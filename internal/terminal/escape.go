@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s as one line that is safe to print. Escape escapes the same characters as Writer, and also line
-// breaks and tabs, so that the text fits into one cell of a table.
+// Escape returns s as one line that is safe to print. Escape escapes the same characters as the type Writer, and also
+// line breaks and tabs, so that the text fits into one cell of a table.
 func Escape(s string) string {
 	if !harmful(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
@@ -27,10 +27,10 @@ type Writer struct {
 	part []byte // bytes of an incomplete character
 }
 
-// NewWriter returns a Writer that writes to another writer.
+// NewWriter returns a Writer that passes the escaped text to another writer.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Unwrap returns the underlying writer, for code that draws on the terminal.
+// Unwrap returns the underlying writer, which does not escape, for code that draws on the terminal.
 func (w *Writer) Unwrap() io.Writer { return w.to }
 
 // Write writes all of p or returns an error.

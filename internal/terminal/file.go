@@ -40,8 +40,8 @@ func CheckTarget(path string) error {
 }
 
 // CreateFile begins to write a file in an existing directory. The caller must call Commit or Abort at the end. If the
-// path is a symbolic link, Commit replaces the file to which the link points. The new file has the mode of the replaced
-// file. Without a replaced file, it has the default mode.
+// path is a symbolic link, Commit replaces the file to which the link points. If the file replaces an existing file, it
+// gets the mode of that file, and otherwise the default mode.
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
 // create creates a file with the given mode, regardless of the umask and of the mode of a replaced file. With the mode
@@ -68,7 +68,8 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// begin creates the temporary file in the directory of the target. The mode 0 means the default mode.
+// begin creates the temporary file in the directory of the target. With the mode 0, the temporary file has the default
+// mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {
@@ -92,17 +93,18 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	}
 }
 
-// part matches the names of temporary files.
+// part matches the names of the temporary files that CreateFile creates.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether the name is the name of a temporary file. A program that was killed leaves such a file behind.
+// IsPart reports whether a file name is that of a temporary file of CreateFile. A program that was killed leaves such a
+// file behind.
 func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
 
-// Commit renames the temporary file to the name of the target. After Commit, the file and its name are durable. If
-// Commit returns an error, the old file still exists.
+// Commit renames the temporary file to the name of the target. After Commit, the file and its name survive a crash of
+// the machine. If Commit returns an error, the old file still exists.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return f.file.Close()
@@ -150,7 +152,7 @@ func WritePrivateFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// fill writes the content of the file and commits the file.
+// fill writes the content of the file by calling the function write, and commits the file.
 func (f *File) fill(write func(io.Writer) error) error {
 	defer f.Abort()
 	if err := write(f); err != nil {

@@ -20,9 +20,9 @@ type Program struct {
 	Name        string
 	Description string // text of --help, which is followed by the list of exit statuses
 	Version     string // text of --version
-	// Words contains texts to which the help and the enum of flags refer as ${name}.
+	// Words contains texts by name. The help and the permitted values of flags can refer to such a text as ${name}.
 	Words map[string]string
-	// Last is the highest of the program's consecutive exit statuses. Beyond contains the exit statuses above Last.
+	// The program can end with all exit statuses from 0 to Last, and with those in Beyond, which are above Last.
 	// Statuses contains additional help texts for some exit statuses.
 	Last     Status
 	Beyond   []Status
@@ -36,9 +36,9 @@ type Program struct {
 	Judge func(error) (Status, string)
 }
 
-// Run executes one command line and returns the exit status. The argument commands is a pointer to the program's kong
-// struct of commands. The method Run of each command receives a context.Context, which ends after a signal, and
-// *Streams.
+// Run executes one command line and returns the exit status. The argument commands is a pointer to the struct that
+// describes the program's commands for the library kong. The method Run of each command receives a context.Context,
+// which ends after a signal, and *Streams.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
@@ -84,8 +84,8 @@ func repeated(command *kong.Context) error {
 	return nil
 }
 
-// misused adds advice and the exit status for wrong usage to an error. If the error already has advice, misused keeps
-// this advice.
+// misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
+// advice, misused keeps this advice.
 func (p Program) misused(err error) error {
 	hint := Hint(err)
 	hint = cmp.Or(hint, p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one")
@@ -95,7 +95,7 @@ func (p Program) misused(err error) error {
 // helpWidth is the maximum number of characters in a line of help text.
 const helpWidth = 110
 
-// end prints the error and its advice, and returns the exit status.
+// end prints the error of a command and its advice, and returns the exit status of the program.
 func (p Program) end(on *Streams, err error) int {
 	if err == nil {
 		return int(Done)

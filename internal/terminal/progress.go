@@ -9,7 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Unit is the unit that a Progress counts.
+// Unit is what a Progress counts, such as bytes or users.
 type Unit string
 
 // These constants are the units of a Progress: bytes of files, users of an audience, and lines of a text.
@@ -37,7 +37,7 @@ type Progress struct {
 	stopped     bool
 }
 
-// lineEvery is the minimum time between two lines about the progress of one step.
+// lineEvery is the minimum time between two printed lines about the progress of one step, without a progress bar.
 const lineEvery = 5 * time.Second
 
 // NewProgress returns a Progress that writes to standard error. The caller must call Stop at the end. While a bar is
@@ -80,7 +80,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside returns a decorator for the text after the numbers of the bar.
+// beside returns a decorator that draws the text after the numbers of the progress bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -105,7 +105,7 @@ func (p *Progress) Add(done, total int64) {
 }
 
 // Reach sets the number of finished units in the current step, and a text about these units. The text appears next to
-// the bar, or in a line every few seconds.
+// the progress bar or, without a bar, in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)
@@ -128,8 +128,8 @@ func (p *Progress) Reach(done int64, state string) {
 	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
 }
 
-// Note shows the reason why the current step waits. The text appears next to the bar until the step continues. Without
-// a bar, Note prints the text immediately.
+// Note shows the reason why the current step waits. The text appears next to the progress bar until the step continues.
+// Without a bar, Note prints the text immediately.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)
@@ -146,8 +146,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// endStep ends the current step. The caller of endStep holds the lock. endStep prints a final line only for steps that
-// count bytes, because the reports of commands contain the numbers of users and lines.
+// endStep ends the current step. The caller of endStep must hold the lock. endStep prints a final line only for steps
+// that count bytes, because commands report the numbers of users and lines themselves.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return

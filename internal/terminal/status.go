@@ -33,7 +33,7 @@ var meanings = [...]string{
 }
 
 // describe returns the help text about the exit statuses of a program: all statuses up to last, and the statuses in
-// beyond. The argument more contains additional texts.
+// beyond. The argument more contains additional texts for some statuses.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
 	for status := Done; status <= Findings; status++ {
@@ -57,8 +57,8 @@ type failed struct {
 
 func (f failed) Unwrap() error { return f.error }
 
-// WithStatus sets the exit status for an error. For a nil error, WithStatus returns nil. If an error has several exit
-// statuses, the outermost status applies.
+// WithStatus sets the exit status with which the program ends because of an error. For a nil error, WithStatus returns
+// nil. If an error has several exit statuses, the outermost status applies.
 func WithStatus(status Status, err error) error {
 	if err == nil {
 		return nil
@@ -70,8 +70,8 @@ func WithStatus(status Status, err error) error {
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
 // StatusOf returns the exit status that WithStatus has set for the error. Without such a status, StatusOf returns
-// Failure. For interrupts and time-outs, StatusOf returns Failure instead of BadInput, because they say nothing about
-// the input.
+// Failure. For interrupts and time-outs, StatusOf returns Failure instead of BadInput, because such errors say nothing
+// about the input.
 func StatusOf(err error) Status {
 	var f failed
 	switch {

@@ -11,7 +11,7 @@ import (
 // Align is the alignment of the cells in a table.
 type Align bool
 
-// In tables, texts are usually aligned to the left and numbers to the right.
+// Left and Right are the alignments of table cells. Texts are usually aligned to the left and numbers to the right.
 const (
 	Left  Align = false
 	Right Align = true
@@ -49,7 +49,7 @@ func Table(to io.Writer, align Align, rows ...[]any) error {
 	return nil
 }
 
-// JSON writes a report as JSON, for other programs.
+// JSON writes the report of a command as JSON, for other programs.
 func JSON(to io.Writer, report any) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)

@@ -19,15 +19,15 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Config holds the settings of an Exporter. The words in parentheses are configuration keys in the section tracing. A
-// zero value means the default value.
+// Config holds the settings of an Exporter. The words in parentheses are keys in the section "tracing" of the
+// configuration file. A zero value means the default value.
 type Config struct {
 	// Endpoint (endpoint) is the URL of the collector, with http:// or https://. The exporter appends the path
 	// /v1/traces unless the URL ends with it. If Endpoint is "", tracing is disabled.
 	Endpoint string
-	// Ratio (sample_ratio) is the fraction of requests that are recorded, from 0 to 1. It applies to requests whose
+	// Ratio (sample_ratio) is the fraction of requests that the service records, from 0 to 1, among requests whose
 	// caller does not trace them. The default in the configuration is 1. A caller that traces its requests decides
-	// itself which requests are recorded.
+	// itself which of them the service records.
 	Ratio float64
 	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME, and
 	// otherwise the name capper.
@@ -49,7 +49,7 @@ type Config struct {
 	every time.Duration
 }
 
-// These constants are the default values of Config and the range of Timeout.
+// These constants are the default values of Config, and the smallest and largest permitted Timeout.
 const (
 	DefaultRatio   = 1
 	DefaultTimeout = 10 * time.Second
@@ -60,8 +60,8 @@ const (
 // tracesPath is the URL path under which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// ParseEndpoint returns the URL to which an exporter sends spans. The argument has the form of Config.Endpoint. The
-// error names the broken rule.
+// ParseEndpoint returns the URL to which an exporter sends spans. The argument text has the form of Config.Endpoint.
+// The error says which rule the text breaks.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
@@ -91,7 +91,7 @@ func isPort(text string) bool {
 }
 
 // shown returns the part of an invalid endpoint that an error text may contain. shown removes the text after the host,
-// because it may be a secret.
+// because that text may be a secret.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -104,8 +104,8 @@ func shown(text string) string {
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
 }
 
-// Probe checks whether the collector accepts spans, by sending one request without spans. Probe uses the headers and
-// certificates in the environment, in the same way as an Exporter.
+// Probe checks whether the collector of spans accepts requests, by sending one request without spans. Probe uses the
+// headers and certificates in the environment, in the same way as an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
@@ -122,7 +122,7 @@ func Probe(ctx context.Context, cfg Config) (err error) {
 }
 
 // checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library would
-// ignore the headers and print them. The error does not contain the headers, because they may be secrets.
+// ignore the headers and print them. The error does not contain the headers, because headers may be secrets.
 func checkHeaders() error {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		given := os.Getenv(variable)

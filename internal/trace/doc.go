@@ -1,6 +1,6 @@
-// Package trace connects all work for a request by the request id, and by a span if the request is traced. The response
-// and every log line contain the request id. Package trace records spans with the OpenTelemetry library, and sends them
-// to a collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
+// Package trace marks all work for a request with the request id and, if the request is traced, with a span. The
+// response and every log line contain the request id. Package trace records spans with the OpenTelemetry library, and
+// sends them to a collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
 //
 // # Vocabulary
 //
@@ -13,27 +13,27 @@
 // # Propagation
 //
 // Within the process, the context of a call contains the span (Begin, Of, Start). Between services, the HTTP headers
-// traceparent and tracestate of the W3C contain the span. The library reads and writes the trace headers (Begin,
-// Outgoing). For operators, the type that Handler returns adds the ids to log records.
+// traceparent and tracestate of the W3C contain the span. Begin reads the trace headers and Outgoing writes them, both
+// with the OpenTelemetry library. For operators, the log handler that Handler returns adds the ids to log records.
 //
 // # Private data
 //
-// A span never contains user ids, but it contains numbers of users. A span never contains error texts, because they may
-// contain user ids. A span contains the kind of an error. The log contains the error text with the ids of the request
-// and the trace. A span contains message ids only if the configuration permits message ids in spans.
+// A span never contains user ids, but it contains numbers of users. A span never contains error texts, because error
+// texts may contain user ids; it contains the kind of an error. The log contains the error text with the ids of the
+// request and the trace. A span contains message ids only if the configuration permits message ids in spans.
 //
 // # Export
 //
 // If the caller traces a request, the caller decides whether the request is recorded. Of all other requests, the
 // service records the configured fraction.
 //
-// Spans that have ended wait in the batch processor of the library, whose queue has a maximum length. One goroutine
-// sends the spans in batches. Ending a span never blocks. If the collector is unavailable, slow or faulty, spans are
-// dropped and counted. A log line reports the loss, at most once a minute.
+// Spans that have ended wait in the batch processor of the OpenTelemetry library, whose queue has a maximum length. One
+// goroutine sends the spans in batches. Ending a span never blocks. If the collector is unavailable, slow or faulty,
+// package trace drops spans and counts them. A log line reports the loss, at most once a minute.
 //
 // # Own code beside the library
 //
-// The library alone would break some promises in the documentation:
+// The OpenTelemetry library alone would break some promises in capper's documentation:
 //   - Calls that are not recorded must need almost no additional time (docs/benchmarks.md). To save time, one
 //     allocation contains the request id and the span of a context, and SetInt and SetText create attributes only for
 //     recorded spans. Begin itself selects the requests to record, because the sampler of the library needs 0.6 µs.

@@ -18,14 +18,14 @@ const (
 	reportEvery = time.Minute // minimum time between two log lines about lost spans
 )
 
-// queue is the batch processor of the library. queue holds ended spans until they are sent. The type queue counts and
-// logs lost spans, and stops sending after a timeout of Shutdown, because the library does neither.
+// queue wraps the batch processor of the OpenTelemetry library, which holds ended spans until they are sent. The type
+// queue counts and logs lost spans, and stops sending after a timeout of Shutdown, because the library does neither.
 type queue struct {
 	sdk.SpanProcessor
 	to *upload
 }
 
-// upload sends batches of spans, and counts and logs the results.
+// upload sends batches of spans to the collector, and counts and logs the results.
 type upload struct {
 	sdk.SpanExporter
 	logger             *slog.Logger
@@ -88,7 +88,7 @@ func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) erro
 	return nil
 }
 
-// report logs that the collector does not accept spans, at most once in reportEvery. report also logs when the
+// report logs that the collector does not accept spans, at most once in the time reportEvery. report also logs when the
 // collector accepts spans again.
 func (u *upload) report(err error) {
 	switch {

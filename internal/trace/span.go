@@ -9,16 +9,17 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Span is the span type of the OpenTelemetry library. If a span is not recorded, its methods do nothing.
+// Span is the span type of the OpenTelemetry library (one part of a trace). If a span is not recorded, its methods do
+// nothing.
 type Span = otel.Span
 
-// Attribute is a key with a value, for a span or an event.
+// Attribute is a key with a value, which describes a span or an event of a span.
 type Attribute = attribute.KeyValue
 
-// Int returns a numeric attribute.
+// Int returns a span attribute with a number as its value.
 func Int(key string, n int) Attribute { return attribute.Int(key, n) }
 
-// Text returns a text attribute.
+// Text returns a span attribute with a text as its value.
 func Text(key, text string) Attribute { return attribute.String(key, text) }
 
 // SetInt sets a numeric attribute of a recorded span. For other spans, SetInt is faster than SetAttributes.
@@ -59,8 +60,8 @@ func Sampled(s Span) bool {
 	return at.IsSampled() && !at.IsRemote()
 }
 
-// StartClient begins a child span for a request to another service. The argument links contains spans of other traces,
-// if the request is also made for them. If the parent is not sampled, StartClient returns the parent.
+// StartClient begins a child span for a request to another service. The argument links contains the spans of other
+// traces for which this request is also made. If the parent is not sampled, StartClient returns the parent.
 func StartClient(parent Span, name string, at time.Time, links []Span) Span {
 	to := make([]otel.Link, len(links))
 	for i, s := range links {

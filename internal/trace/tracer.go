@@ -20,7 +20,7 @@ type Exporter struct {
 	ratio    float64
 }
 
-// scope is the name of the instrumentation scope of all spans.
+// scope is the OpenTelemetry instrumentation scope of all spans.
 const scope = "capper"
 
 // OpenExporter returns an exporter that sends spans to the collector. OpenExporter does not check whether the collector
@@ -73,7 +73,7 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 }
 
 // begin begins a span for a request. The argument from is the span of the caller, and at is the time at which the
-// request arrived. If the exporter is nil, or if the caller does not record its span, begin returns the span of the
+// request arrived. If the exporter is nil, or if the caller does not record its own span, begin returns the span of the
 // caller. begin never blocks.
 func (e *Exporter) begin(from Span, at time.Time) Span {
 	if e == nil {

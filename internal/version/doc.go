@@ -6,6 +6,6 @@
 //
 //	go build -ldflags "-X capper/internal/version.version=v1.2.3 -X ….commit=… -X ….date=…"
 //
-// If the linker sets no values, they come from the build information that Go stores in every program. Programs from `go
-// install` and from `go build` in a checkout therefore contain their commit, too.
+// If the linker sets no values, the package takes them from the build information that Go stores in every program.
+// Programs from `go install` and from `go build` in a checkout therefore contain their commit, too.
 package version

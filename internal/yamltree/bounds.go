@@ -18,7 +18,7 @@ const (
 	maxSpelled = 100_000
 )
 
-// marks lists the characters that can begin or end a YAML token.
+// marks lists the characters that can begin or end a token of YAML syntax.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
 // checkMarks limits the number of tokens before the scanner of the YAML library runs. Each token begins or ends with
@@ -31,8 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts lines and marks. countMarks stops when it has counted one mark more than most. A comment line
-// counts as one mark.
+// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. countMarks stops
+// when it has counted one mark more than most. A comment line counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -57,7 +57,7 @@ func countMarks(text []byte, most int) (n, line int) {
 	return n, line
 }
 
-// checkTokens limits the number of tokens and their nesting depth.
+// checkTokens returns an error if a text has too many YAML tokens or nests them too deeply.
 func checkTokens(text string) error {
 	var d depth
 	for i, t := range lexer.Tokenize(text) {
@@ -76,7 +76,7 @@ func at(t *token.Token, rule string) error {
 }
 
 // depth tracks the nesting depth of YAML tokens. Outside brackets the columns determine the depth. Inside brackets the
-// number of open brackets determines the depth. Consecutive prefixes without a value, such as - - - and !a !b, also
+// number of open brackets determines the depth. Consecutive prefixes without a value, such as "- - -" and "!a !b", also
 // increase the depth.
 type depth struct {
 	columns []int // columns of the enclosing keys and dashes, in ascending order
@@ -130,8 +130,8 @@ func (d *depth) enter(t *token.Token) {
 	d.columns = append(d.columns, t.Position.Column)
 }
 
-// checkAliases limits the number of nodes in the tree after all aliases are expanded. For example, ten lines with ten
-// aliases to the previous line expand to ten billion values.
+// checkAliases returns an error if a YAML tree would have too many nodes after all aliases are expanded. For example,
+// ten lines with ten aliases to the previous line expand to ten billion values.
 func checkAliases(root ast.Node) error {
 	s := speller{anchors: map[string]int{}}
 	s.size(root)
@@ -150,7 +150,8 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size returns the number of nodes of n after all aliases are expanded. size stops at one more than the limit.
+// size returns how many nodes the YAML node n has after all aliases are expanded. size stops counting at one more than
+// the limit.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

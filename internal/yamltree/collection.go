@@ -9,13 +9,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Pairs calls each for every key of a mapping, in order, and reports whether the value is a mapping. Keys must be plain
-// strings, and no key may occur twice.
+// Pairs calls the function each for every key of a YAML mapping, in order, and reports whether the value is a mapping.
+// Keys must be plain strings, and no key may occur twice.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
 
-// pairs calls merge for the merge keys (<<) and each for all other keys.
+// pairs calls the function merge for the merge keys (<<) of a YAML mapping, and the function each for all other keys.
 func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -44,8 +44,8 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a mapping with known keys. Fields does the same as Object, except that Fields treats a key without a
-// value as absent, and merge keys (<<) add values for keys that the mapping itself does not set.
+// Fields reads a YAML mapping with known keys. Fields does the same as Object, with two differences. It treats a key
+// without a value as absent. Merge keys (<<) add values for keys that the mapping itself does not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {
@@ -68,8 +68,8 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	}
 }
 
-// Object reads a mapping with known keys and returns the keys that were present. A misspelt key counts as present, so
-// that one mistake causes only one error.
+// Object reads a YAML mapping with known keys and returns the keys that were present. A misspelt key counts as present,
+// so that one mistake causes only one error.
 func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
@@ -90,7 +90,7 @@ func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	return given
 }
 
-// Key reads one key of a mapping that Object or Pairs has already checked.
+// Key reads one key of a YAML mapping that Object or Pairs has already checked.
 func (v Value) Key(wanted string, read Field) {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -109,7 +109,7 @@ func (v Value) Key(wanted string, read Field) {
 	}
 }
 
-// List calls each for every element of a list.
+// List calls the function each for every element of a YAML list.
 func (v Value) List(each Field) {
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {
@@ -121,8 +121,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// unsplit corrects a bug of the YAML parser. In a list in brackets, the parser reads the plain scalar host:7000 as a
-// mapping from host to 7000.
+// unsplit corrects the effect of a bug in the YAML parser. In a list in brackets, the parser reads the plain scalar
+// "host:7000" as a mapping from "host" to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
@@ -148,7 +148,7 @@ func suggestion(key string, known []string) string {
 	return "; known are " + strings.Join(known, ", ")
 }
 
-// meant returns the known key that is similar to a misspelt key, or "".
+// meant returns the known key that is similar to a misspelt key, or "" if there is none.
 func meant(key string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, key) || closeTo(k, key) {

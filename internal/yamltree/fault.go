@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Fault is one error in a document.
+// Fault is one error in a YAML document, with its position and path.
 type Fault struct {
 	Line, Column int    // first line and column are 1; 0: the fault concerns the whole text
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
@@ -50,7 +50,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted sorts the faults by line and column, and returns f.
+// Sorted sorts the errors in f by line and column, and returns f.
 func (f *Faults) Sorted() *Faults {
 	slices.SortStableFunc(f.List, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -58,8 +58,8 @@ func (f *Faults) Sorted() *Faults {
 	return f
 }
 
-// Counted adds a headline with the number of faults, if err contains several faults. Counted returns a single fault and
-// all other errors unchanged.
+// Counted adds a first line with the number of faults, if err contains several faults. Counted returns a single fault,
+// and every error of another type, unchanged.
 func Counted(err error) error {
 	var f *Faults
 	if !errors.As(err, &f) || len(f.List) < 2 {

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Word returns the text of the value if the value is a plain or quoted string. For any other value, Word returns false
-// and records no error.
+// Word returns the text of a YAML value if the value is a plain or quoted string. For any other value, Word returns
+// false and records no error.
 func (v Value) Word() (string, bool) {
 	n, ok := v.node.(*ast.StringNode)
 	if !ok {
@@ -31,7 +31,7 @@ func (v Value) IsInteger() bool {
 // IsZero reports whether the value is the number 0.
 func (v Value) IsZero() bool { return v.IsInteger() && v.Token() == "0" }
 
-// Text returns the text of a string. For any other value, Text records an error.
+// Text returns the text of a YAML string. For any other value, Text records an error.
 func (v Value) Text() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -43,8 +43,8 @@ func (v Value) Text() (text string, ok bool) {
 	return "", false
 }
 
-// Scalar returns the text of a string. For a number or another word, it returns the text exactly as the document
-// contains it.
+// Scalar returns the text of a YAML string. For a number or another word, Scalar returns the text exactly as the
+// document contains it.
 func (v Value) Scalar() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
@@ -82,8 +82,8 @@ func OneOf(to *string, words ...string) Field {
 
 var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Int returns the value as a whole number. A number beyond 64 bits becomes the largest or the smallest int64. Int
-// records an error for fractions, and for notations such as 010 that YAML reads in another base or with separators.
+// Int returns a YAML value as a whole number. A number beyond 64 bits becomes the largest or the smallest int64. Int
+// records an error for fractions, and for notations that YAML reads in another base or with separators, such as 010.
 func (v Value) Int() (int64, bool) {
 	text := v.node.GetToken().Value
 	switch v.node.(type) {

@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ReadFile reads a file for Parse. ReadFile stops one byte after the maximum size, so that Parse can reject a larger
-// file.
+// ReadFile reads a YAML file for Parse. ReadFile stops one byte after the maximum size, so that Parse can reject a
+// larger file.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 		"one"}
 }
 
-// measure rejects a text that is too large or too deeply nested for the parser.
+// measure returns an error for a YAML text that is too large or too deeply nested for the parser.
 func measure(text []byte) error {
 	if len(text) > maxBytes {
 		return &Fault{Rule: fmt.Sprintf("must be at most %d bytes, this is longer", maxBytes)}
@@ -70,8 +70,8 @@ func measure(text []byte) error {
 	return checkTokens(string(text))
 }
 
-// Explain converts an error of the YAML library to a *Fault. Explain leaves out the surrounding text, because the
-// library would copy this text once for each token. Explain returns a *Fault unchanged.
+// Explain converts an error of the YAML library to a *Fault. Explain leaves out the excerpt of the document, because
+// the library would copy the document once for each token. Explain returns a *Fault unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
 	if errors.As(err, &known) {
@@ -96,7 +96,7 @@ func clip(s string) string {
 	return s
 }
 
-// Position returns the line and column at which a node begins. A mapping without braces begins at its first key,
+// Position returns the line and column at which a YAML node begins. A mapping without braces begins at its first key,
 // although the token of its node is the first colon.
 func Position(node ast.Node) (line, column int) {
 	switch n := node.(type) {

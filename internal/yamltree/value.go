@@ -11,17 +11,19 @@ import (
 )
 
 // Value is a value of a YAML document with its position. The methods of a Value and the Fields of this package record
-// an error for an unexpected value and leave the target variable unchanged. One walk thus finds all errors.
+// an error for an unexpected value and leave the target variable unchanged. One walk through a document thus finds all
+// errors.
 type Value struct {
 	path string // such as limits.segments.vip[2].window; "" for the root
 	node ast.Node
 	doc  *document
 }
 
-// Field reads a value and stores the result in a variable, which the constructor of the Field received.
+// Field is a function that reads a YAML value and stores the result in a variable, which the constructor of the Field
+// received.
 type Field = func(Value)
 
-// document holds the data that all values of a document share.
+// document holds the data that all values of a YAML document share.
 type document struct {
 	faults  []Fault
 	anchors map[string]ast.Node
@@ -40,7 +42,7 @@ func Root(text []byte) (Value, error) {
 // Faults returns the errors that have been recorded for the document.
 func (v Value) Faults() []Fault { return v.doc.faults }
 
-// Path returns the path of the value, such as limits.segments.vip[2].window.
+// Path returns where the value is in the document, such as limits.segments.vip[2].window.
 func (v Value) Path() string { return v.path }
 
 // Absent returns an absent value at the given path, for a key that the document does not contain.
@@ -53,8 +55,8 @@ func (v Value) Fault(format string, args ...any) {
 	v.doc.faults = append(v.doc.faults, f)
 }
 
-// FaultOf records an error at a key of a mapping, or at a nested key such as redis.addrs. For an absent key, the error
-// has the position of the mapping.
+// FaultOf records an error at a key of a YAML mapping, or at a nested key such as redis.addrs. For an absent key, the
+// error has the position of the mapping.
 func (v Value) FaultOf(key, format string, args ...any) {
 	at := v.child(key, nil)
 	v.Key(key, func(own Value) { at = own })
@@ -64,7 +66,7 @@ func (v Value) FaultOf(key, format string, args ...any) {
 	at.Fault(format, args...)
 }
 
-// resolve replaces anchors and aliases by the nodes to which they refer.
+// resolve replaces YAML anchors and aliases by the nodes to which they refer.
 func (v Value) resolve() Value {
 	switch n := v.node.(type) {
 	case *ast.AnchorNode:
@@ -132,7 +134,7 @@ func (v Value) Describe() string {
 	}
 }
 
-// Leaves returns all scalars in the value, by their paths.
+// Leaves returns all scalars (texts, numbers and booleans) in the value, by their paths.
 func (v Value) Leaves() map[string]string {
 	leaves := map[string]string{}
 	v.leaves(leaves)
