@@ -20,17 +20,19 @@ import (
 	"time"
 )
 
-// Variable is the environment variable that contains the addresses of a cluster that is already running.
+// Variable is the name of the environment variable with the addresses of a Redis Cluster that is already running, for
+// tests to share.
 const Variable = "CAPPER_TEST_REDIS"
 
-// ServerVariable is the environment variable that contains the path of the server binary. Set the variable to test
-// engines other than the system's redis-server (see scripts/engines.sh).
+// ServerVariable is the name of the environment variable with the path of the Redis server binary. Set the variable to
+// test engines other than the system's redis-server (see scripts/engines.sh).
 const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
 // Server returns the path of the binary that runs the Redis servers.
 func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") }
 
-// Options holds the settings of a cluster or of a standalone server. The zero value starts a healthy cluster.
+// Options holds the settings of a Redis Cluster or a standalone Redis server for tests. The zero value means a healthy
+// cluster.
 type Options struct {
 	Masters     int           // number of masters; 0: 3; a standalone server ignores this number
 	Replicas    int           // number of replicas of each master; 0: no replicas
@@ -88,8 +90,8 @@ var shared struct {
 	err     error
 }
 
-// Run runs the tests of a package and returns the exit status. If a test started the shared cluster, Run stops the
-// cluster.
+// Run runs the tests of a package and returns the exit status. If a test started the shared cluster, Run stops this
+// cluster at the end.
 func Run(m *testing.M) int {
 	status := m.Run()
 	if shared.cluster != nil {
@@ -98,10 +100,10 @@ func Run(m *testing.M) int {
 	return status
 }
 
-// Shared returns the addresses of the cluster that a package's tests share. If the environment contains no cluster, the
-// first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not stop servers of the shared
-// cluster. The time-outs of the shared cluster are long, so that a busy machine causes no failover. Run stops the
-// cluster.
+// Shared returns the addresses of the cluster that a package's tests share. If the environment names no running
+// cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not stop servers of the
+// shared cluster. The time-outs of the shared cluster are long, so that a busy machine causes no failover. The function
+// Run stops the shared cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {
@@ -117,11 +119,11 @@ func Shared(t testing.TB) []string {
 	return shared.cluster.Addrs
 }
 
-// Start starts a cluster for one test, and stops the cluster when the test ends.
+// Start starts a Redis Cluster for one test, and stops the cluster when the test ends.
 func Start(t testing.TB, options Options) *Cluster { return start(t, "up", options) }
 
-// Single starts a standalone Redis server for one test. In Addrs, the addresses of its replicas follow the address of
-// the server.
+// Single starts a standalone Redis server for one test. The result's field Addrs contains the address of the server,
+// followed by the addresses of its replicas.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
 // Spare starts servers in cluster mode that do not belong to any cluster yet. Options.Masters is the number of these
@@ -173,12 +175,12 @@ func script(args ...string) error {
 	return nil
 }
 
-// Kill kills a node with SIGKILL and waits until the node's port is closed.
+// Kill kills a Redis node with SIGKILL and waits until the node's port is closed.
 func (c *Cluster) Kill(addr string) error {
 	return c.end(addr, syscall.SIGKILL)
 }
 
-// Shut stops a node with SIGTERM, as an init system does, and waits until the node's port is closed.
+// Shut stops a Redis node with SIGTERM, like an init system, and waits until the node's port is closed.
 func (c *Cluster) Shut(addr string) error { return c.end(addr, syscall.SIGTERM) }
 
 func (c *Cluster) end(addr string, sig syscall.Signal) error {
@@ -196,19 +198,19 @@ func (c *Cluster) end(addr string, sig syscall.Signal) error {
 	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
 }
 
-// Pause stops a node with SIGSTOP. The node's connections stay open but receive no responses.
+// Pause suspends a Redis node with SIGSTOP. The node's connections stay open but receive no responses.
 func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGSTOP) }
 
-// Resume continues a node that Pause stopped.
+// Resume continues a Redis node that Pause has suspended.
 func (c *Cluster) Resume(addr string) error { return c.signal(addr, syscall.SIGCONT) }
 
-// Data returns the directory that contains a node's data.
+// Data returns the directory that contains the data of a Redis node.
 func (c *Cluster) Data(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return filepath.Join(c.dir, port)
 }
 
-// Restart starts a node that Kill or Shut stopped. The node loads its earlier data.
+// Restart starts a Redis node that Kill or Shut has stopped. The node loads its earlier data.
 func (c *Cluster) Restart(addr string) error {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Script is the type of a command in a testscript.
+// Script is the type of a function that implements a command in a testscript.
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
 
-// EndAtOnce sets an option of the race detector, so that programs with the race detector exit immediately. By default
-// the race detector waits for a second at exit to find races in remaining goroutines.
+// EndAtOnce sets an option of the race detector, so that programs with the race detector exit immediately. By default,
+// such a program waits for a second at its exit to find races in remaining goroutines.
 func EndAtOnce() {
 	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
 		panic(err) // os.Setenv fails only if the constant raceVariable is wrong
 	}
 }
 
-// raceVariable is the environment variable that contains the options of the race detector.
+// raceVariable is the name of the environment variable with the options of the race detector.
 const raceVariable = "GORACE"
 
 // UseShipped makes the commands of a testscript run the programs without the race detector, like the programs that

@@ -34,8 +34,8 @@ func Poll(condition func() bool) bool {
 	return true
 }
 
-// FailsWith repeats a function call until the error contains the text why. Every call must return an error. On a busy
-// machine, the first errors may be time-outs instead.
+// FailsWith repeats a function call until its error contains the text why. Every call must return an error. The
+// repetition is necessary because, on a busy machine, the first errors may be time-outs.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	var err error
@@ -47,7 +47,8 @@ func FailsWith(t testing.TB, why string, call func() error) {
 	require.True(t, said, "%v does not say %q", err, why)
 }
 
-// InTime repeats a function call as long as the call returns a time-out. Servers on a busy machine may respond late.
+// InTime repeats a function call as long as the call fails with a time-out, because servers on a busy machine may
+// respond late.
 func InTime(call func() error) (err error) {
 	Poll(func() bool {
 		err = call()
