@@ -11,7 +11,8 @@ import (
 	"capper/internal/segments"
 )
 
-// UnknownError reports that an expression contains a name that is neither a segment nor a set of the generation.
+// UnknownError reports that an audience expression contains a name that is neither a segment nor a set of the
+// generation.
 type UnknownError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
@@ -33,7 +34,8 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// AmbiguousError reports that a name in an expression has two meanings in the generation.
+// AmbiguousError reports that a name in an audience expression has two meanings in the generation, such as a segment
+// and a set.
 type AmbiguousError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
@@ -47,8 +49,8 @@ func (e *AmbiguousError) Error() string {
 		e.Name, e.Also, e.Generation)
 }
 
-// Position returns the column that an error of Parse or Bind contains, or 0 if the error concerns the whole expression.
-// For an unknown name, Position also returns the nearest name.
+// Position returns the column of the fault in an error of Parse or Bind, or 0 if the error concerns the whole
+// expression. For an unknown name, Position also returns the nearest name.
 func Position(err error) (column int, nearest string) {
 	var syntax *SyntaxError
 	var bound *BoundError
@@ -67,7 +69,7 @@ func Position(err error) (column int, nearest string) {
 	return column, nearest
 }
 
-// place returns the beginning of an error message, which says where in the expression the name is.
+// place returns the beginning of an error message, which says where in the expression the faulty name is.
 func place(column int, within string) string {
 	if within != "" {
 		return fmt.Sprintf("in %s of the configuration: ", within)
@@ -78,7 +80,7 @@ func place(column int, within string) string {
 	return fmt.Sprintf("column %d: ", column)
 }
 
-// names maps the names in expressions to the segments and sets of one generation.
+// names maps the names in audience expressions to the segments and sets of one generation.
 type names struct {
 	*segments.Snapshot
 	codes map[string]uint8 // code of each segment in the snapshot's CodeMap
@@ -123,7 +125,7 @@ func (n *names) plan(of *node) (*plan, error) {
 	return &plan{operator: of.operator, left: left, right: right, words: max(left.words, right.words+1)}, nil
 }
 
-// leaf returns the evaluation plan of a single name.
+// leaf returns the evaluation plan for a single name in an expression.
 func (n *names) leaf(of *node) (*plan, error) {
 	leaf := &plan{words: 1}
 	switch {
@@ -144,8 +146,8 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// everybody returns a function that loads the users of one block who are in a set but in no segment. If segmented is
-// true, the returned function also loads the users who are in a segment.
+// everybody returns a function that loads those users of a block (65,536 neighbouring numbers) who are in a set but in
+// no segment. If segmented is true, the returned function also loads the users who are in a segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
 		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
@@ -165,7 +167,7 @@ func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.
 	}
 }
 
-// ownColumn returns the column of a name in the caller's expression. If the name is in an expression of the
+// ownColumn returns the column of a name in the caller's expression. If the name is in a named expression of the
 // configuration, ownColumn returns 0.
 func (n *node) ownColumn() int {
 	if n.within != "" {
@@ -204,13 +206,14 @@ func (n *names) apart(name string) []string {
 	return ways[0]
 }
 
-// means reports whether an expression may use the given name.
+// means reports whether the given name has a meaning in expressions: a segment, a set, a named or a built-in
+// expression.
 func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// all returns every name that an expression may use. The names of the configuration come first; then follow the names
-// of the generation in the order of its manifest.
+// all returns every name that an audience expression may use. The names of the configuration come first; then follow
+// the segments and sets of the generation in the order of its manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
 	list = append(list, n.Names()...)

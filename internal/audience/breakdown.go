@@ -7,8 +7,8 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Breakdown holds the number of users that a query selects, in total, by segment and by set. Breakdown leaves out
-// segments and sets without selected users.
+// Breakdown holds the number of users that a query selects, in total, by segment and by set. It leaves out segments and
+// sets in which the query selects no user.
 type Breakdown struct {
 	Users    uint64
 	Segments map[string]uint64 // the key Default counts the users in no segment
@@ -55,7 +55,7 @@ func (a *Audience) Breakdown(ctx context.Context, q Query) (*Breakdown, error) {
 	return b, nil
 }
 
-// note stores a count in counts unless the count is 0.
+// note stores a segment's or set's count in counts unless the count is 0.
 func note(counts map[string]uint64, name string, n uint64) {
 	if n > 0 {
 		counts[name] = n

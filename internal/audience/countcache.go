@@ -6,11 +6,12 @@ import (
 	"sync"
 )
 
-// countKey identifies an audience by the name of its generation and its expression.
+// countKey identifies an audience in the cache of counts: by the name of its generation and its expression.
 type countKey struct{ generation, expression string }
 
-// countCache caches, for recently used audiences, the number of users in each block, up to a limit in bytes. If several
-// goroutines request the counts of one audience at once, only one goroutine counts, and the others wait.
+// countCache caches, for recently used audiences, the number of users in each block (65,536 neighbouring numbers), up
+// to a limit in bytes. If several goroutines request the counts of one audience at once, only one goroutine counts, and
+// the others wait.
 type countCache struct {
 	mu      sync.Mutex
 	left    int // free bytes
@@ -24,12 +25,12 @@ type counted struct {
 	counts []uint32
 }
 
-// sizeBytes returns the memory of a cache entry in bytes, including the entry's share of the index.
+// sizeBytes returns how many bytes of memory a cache entry takes, including its part of the cache's index.
 func (c *counted) sizeBytes() int {
 	return 4*len(c.counts) + len(c.key.generation) + len(c.key.expression) + 256
 }
 
-// counting represents a count that one goroutine is computing.
+// counting represents the user counts of an audience that one goroutine is computing at present.
 type counting struct {
 	done   chan struct{}
 	counts []uint32
@@ -41,8 +42,8 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// get returns the user counts of an audience from the cache, or calls count if the cache lacks the counts. If a count
-// fails because its caller was cancelled, one of the waiting callers counts again.
+// get returns the user counts of an audience from the cache, or calls the function count if the cache lacks the counts.
+// If counting fails because its caller was cancelled, one of the waiting callers counts again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
 	for {
 		counts, other := c.begin(key)
@@ -63,8 +64,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin returns the cached counts, or the count in progress. If both results of begin are nil, the caller must compute
-// the counts by calling run.
+// begin returns the cached counts of an audience, or the counting that another goroutine has begun. If both results of
+// begin are nil, the caller must compute the counts by calling run.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +94,8 @@ func (c *countCache) run(key countKey, count func() ([]uint32, error)) ([]uint32
 	return counts, err
 }
 
-// keep adds a new entry and evicts the oldest entries until the cache fits its limit. An entry that is larger than the
-// whole cache does not stay in the cache.
+// keep adds a new entry to the cache and evicts the oldest entries until the cache fits its limit. An entry that is
+// larger than the whole cache does not stay in the cache.
 func (c *countCache) keep(entry *counted) {
 	c.entries[entry.key] = c.recent.PushFront(entry)
 	c.left -= entry.sizeBytes()

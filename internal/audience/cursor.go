@@ -10,24 +10,24 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Cursor marks the position at which a page of users ended.
+// Cursor marks the position in an audience at which a page of users ended.
 type Cursor struct {
 	Generation string // name of the generation that contains the users
 	after      uint32 // number of the last user of the page
 	query      uint64 // hash of the expression, the sample and the part
 }
 
-// ErrOtherQuery reports that a cursor belongs to a query with another expression, sample, part or generation.
+// ErrOtherQuery reports that a page's cursor belongs to a query with another expression, sample, part or generation.
 var ErrOtherQuery = errors.New(
 	"the cursor belongs to another query: keep expression, sample, part and generation the same in every call")
 
-// errNoCursor reports text that is not a valid cursor. The message gives no details, because callers treat a cursor as
-// opaque.
+// errNoCursor reports that a text is not a valid cursor. The error text gives no details, because the content of a
+// cursor has no meaning for callers.
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
-// A cursor consists of the version, the hash of the query, the number of the last user, the name of the generation, and
-// a checksum. The checksum covers all other bytes of the cursor and detects damage. The text of a cursor is base64 for
-// URLs.
+// A cursor consists of a format version, the hash of the query, the number of the last user, the name of the
+// generation, and a checksum. The checksum covers all other bytes of the cursor and detects damage. The text of a
+// cursor is base64 for URLs.
 const (
 	cursorVersion = 1
 	cursorHead    = 1 + 8 + 4
@@ -65,8 +65,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash returns a hash of a query's expression, sample and part. The hash does not include the start and the length
-// of the page.
+// queryHash returns a hash of a query's expression, sample and part, with which a cursor is checked. The hash does not
+// include the start and the length of the page.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {

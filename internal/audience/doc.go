@@ -1,15 +1,16 @@
-// Package audience parses expressions that select users, such as active - vip - country/my, and evaluates the
-// expressions over a generation of segments and sets.
+// Package audience parses expressions that select users, such as "active - vip - country/my", and evaluates them over a
+// generation (published version) of segments and sets.
 //
 // # Vocabulary
 //
 // An expression consists of names, operators and parentheses. A name in an expression is a segment, a set, or a named
-// expression of the configuration. The names all and default are built in. An audience is the set of users that an
-// expression selects in one generation. The number of a user is the dense id. For other kinds of ids, the number is the
-// rank of the id in the dictionary of the generation. A block is 65,536 neighbouring numbers. A sample is a
-// deterministic share of all users, which depends on the users' ids and not on their numbers. A part is one of several
-// disjoint slices of an audience. A page is a limited number of users of a slice, in ascending order. A cursor is the
-// text with which a caller requests the next page.
+// expression of the configuration. The names "all" and "default" are built in. An audience is the set of users that an
+// expression selects in one generation. The number of a user is the number that stands for the user in bitmaps: the id
+// itself if ids are dense (32-bit integers). For other kinds of ids, the number is the index of the id in the
+// dictionary of the generation. A block is a range of 65,536 neighbouring numbers. A sample is a percentage of all
+// users, chosen by a hash of their ids, and therefore the same in every generation. A part is one of several disjoint,
+// equally large slices of an audience. A page is a limited number of users of a slice, in ascending order. A cursor is
+// the text with which a caller requests the next page.
 //
 // # The language
 //
@@ -18,31 +19,34 @@
 //	factor     = name | "(" expression ")"
 //	name       = letter or digit { letter | digit | "." | "_" | "-" | "/" | "+" }
 //
-// The operator & binds most tightly; | and - are evaluated from left to right. A name may contain "-", so a "-"
-// directly after a name belongs to the name: a -b, a - b and (a)-b are differences, but a-b is one name. The name all
-// selects every user in any segment or set. The name default selects the users in a set who are in no segment. If the
-// bitmaps of several segments contain a user, the user belongs only to the first of these segments.
+// The operator "&" binds most tightly; "|" and "-" are evaluated from left to right. A name may contain "-", so a "-"
+// directly after a name belongs to the name. The texts "a -b", "a - b" and "(a)-b" are differences, but "a-b" is one
+// name. The name "all" selects every user in any segment or set. The name "default" selects the users in a set who are
+// in no segment. If the bitmaps of several segments contain a user, the user belongs only to the first of these
+// segments.
 //
 // # Evaluation
 //
-// An Engine evaluates an audience block by block, in words of 64 users, on all cores. The inputs of the evaluation are
-// the codes of the snapshot's segments and the containers of its sets. The Engine does not read an operand that cannot
+// An Engine evaluates an audience block by block, in words of 64 users, on all CPU cores. The inputs of the evaluation
+// are the segment codes and the set bitmaps of a segments.Snapshot. The Engine does not read an operand that cannot
 // change the result. For recently used expressions, an Engine caches only the number of users in each block, which
-// takes 4 bytes per block. With the cached numbers, an Engine finds a part of an audience without counting again.
+// takes 4 bytes per block. With these cached counts, an Engine finds a part of an audience without counting again.
 //
 // # Slices
 //
-// Part i of n of an audience of u users contains the users with the ranks i·u/n to (i+1)·u/n, in the order of their
-// numbers. The Engine cuts an audience into parts before the sample removes users. Parts are therefore disjoint,
-// together contain the whole audience, and do not depend on the sample. A page continues after the last number of the
-// previous page. A cursor contains the generation and a hash of the expression, the sample and the part. Page rejects a
-// cursor if the query differs, or if the configuration has changed the meaning of a name in the expression.
+// If an audience of u users, in the order of their numbers, is divided into n parts, part i contains the users at the
+// positions i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Parts are
+// therefore disjoint, together contain the whole audience, and do not depend on the sample. A page continues after the
+// last number of the previous page. A cursor contains the generation and a hash of the expression, the sample and the
+// part. The method Page rejects a cursor if the query differs, or if the configuration has changed the meaning of a
+// name in the expression.
 //
 // # Files
 //
-// scan and parse parse expressions; named expands the named expressions of the configuration; bind resolves names in a
-// generation; nearest finds suggestions for unknown names; plan evaluates a block; engine and countcache count; slice
-// and cursor select a part or a page; breakdown counts by segment and set.
+// The files scan.go and parse.go parse expressions; named.go expands the named expressions of the configuration;
+// bind.go resolves names in a generation. The file nearest.go finds suggestions for unknown names; plan.go evaluates a
+// block; engine.go and countcache.go count users. The files slice.go and cursor.go select a part or a page;
+// breakdown.go counts users by segment and set.
 //
 // # Not here
 //

@@ -9,18 +9,18 @@ import (
 	"capper/internal/segments"
 )
 
-// Engine evaluates audiences. An Engine caches the number of users in each block of recently used audiences. An Engine
-// is safe for concurrent use.
+// Engine computes which users an audience expression selects. An Engine caches, for recently used audiences, the number
+// of users in each block (65,536 neighbouring numbers). An Engine is safe for concurrent use.
 type Engine struct {
 	workshop workshop
 	counts   *countCache
 }
 
-// DefaultCacheBytes is the default size of an Engine's cache. This size is enough for the counts of about a thousand
-// audiences of 270 million users.
+// DefaultCacheBytes is the default size of an Engine's cache of user counts. This size is enough for the counts of
+// about a thousand audiences of 270 million users.
 const DefaultCacheBytes = 16 << 20
 
-// NewEngine returns an Engine whose cache of counts takes at most cacheBytes bytes; 0 means DefaultCacheBytes.
+// NewEngine returns an Engine whose cache of user counts takes at most cacheBytes bytes; 0 means DefaultCacheBytes.
 func NewEngine(cacheBytes int) *Engine {
 	if cacheBytes <= 0 {
 		cacheBytes = DefaultCacheBytes
@@ -28,8 +28,8 @@ func NewEngine(cacheBytes int) *Engine {
 	return &Engine{counts: newCountCache(cacheBytes)}
 }
 
-// Audience represents the users that an expression selects in one generation. An Audience keeps the snapshot of its
-// generation in memory.
+// Audience represents the users that an expression selects in one generation of segments. An Audience keeps the
+// snapshot of its generation in memory.
 type Audience struct {
 	engine     *Engine
 	snapshot   *segments.Snapshot
@@ -38,8 +38,8 @@ type Audience struct {
 	blocks     int
 }
 
-// Bind resolves the names of an expression in a generation. The error is an *UnknownError or an
-// *AmbiguousError.
+// Bind finds the segments and sets of a generation to which the names in an expression refer. The error of Bind is an
+// *UnknownError or an *AmbiguousError.
 func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	p, err := namesOf(s, e.named).bind(e)
 	if err != nil {
@@ -58,8 +58,8 @@ func (a *Audience) Generation() string { return a.snapshot.Generation() }
 // Snapshot returns the snapshot of the audience's generation.
 func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 
-// inBlocks returns the number of the audience's users in each block. The caller must not change the
-// returned slice.
+// inBlocks returns how many users of the audience are in each block (65,536 neighbouring numbers). The caller must not
+// change the returned slice.
 func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	return a.engine.counts.get(ctx, countKey{a.Generation(), a.expression}, func() ([]uint32, error) {
 		counts := make([]uint32, a.blocks)
@@ -74,12 +74,12 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	})
 }
 
-// stretch is the number of blocks that a goroutine evaluates before it checks again whether the caller's context has
-// ended.
+// stretch is the number of blocks (of 65,536 numbers) that a goroutine evaluates before it checks again whether the
+// caller's context has ended.
 const stretch = 16
 
-// each calls the function use for each block from … to-1 that has a user of the audience. The calls run on all cores
-// and in any order. If ctx ends, each returns early.
+// each calls the function use for each block, from "from" up to but not including "to", that has a user of the
+// audience. The calls of use run on all CPU cores and in any order. If ctx ends, the method each returns early.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

@@ -12,12 +12,12 @@ import (
 // replaced by their definitions.
 const MaxExpanded = 1024
 
-// Named holds the named expressions of the configuration, such as engaged: active | opened. Named
-// expressions may refer to each other. The zero value holds no expression.
+// Named holds the named audience expressions of the configuration, such as the name "engaged" for "active | opened".
+// Named expressions may refer to each other. The zero Named holds no expression.
 type Named struct{ expanded map[string]*Expression }
 
-// NewNamed parses and checks the named expressions of a configuration. The returned error joins one *NamedError for
-// each faulty expression, in the order of the names.
+// NewNamed parses and checks the named audience expressions of a configuration. The returned error joins one
+// *NamedError for each faulty expression, in the order of the names.
 func NewNamed(texts map[string]string) (*Named, error) {
 	x := &expander{parsed: map[string]*Expression{}, done: map[string]*Expression{}, failed: map[string]bool{}}
 	names := slices.Sorted(maps.Keys(texts))
@@ -48,7 +48,7 @@ func joined(faults []*NamedError) error {
 	return errors.Join(list...)
 }
 
-// NamedError reports a fault in one named expression of the configuration.
+// NamedError reports a fault in one named audience expression of the configuration.
 type NamedError struct {
 	Name string
 	Err  error
@@ -57,7 +57,7 @@ type NamedError struct {
 func (e *NamedError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
 func (e *NamedError) Unwrap() error { return e.Err }
 
-// checkNamed returns an error if a named expression must not have the given name.
+// checkNamed returns an error if the configuration must not use the given name for an audience expression.
 func checkNamed(name string) error {
 	t, err := (&scanner{rest: name, column: 1}).next()
 	switch {
@@ -73,8 +73,8 @@ func checkNamed(name string) error {
 // Names returns the names of all named expressions in ascending order. The caller owns the returned slice.
 func (n *Named) Names() []string { return slices.Sorted(maps.Keys(n.of())) }
 
-// Text returns the text of a named expression in the configuration. If no named expression has the name, Text returns
-// "".
+// Text returns the text that the configuration has for the expression with the given name. If no expression has the
+// name, Text returns "".
 func (n *Named) Text(name string) string {
 	if e := n.of()[name]; e != nil {
 		return e.text
@@ -89,8 +89,8 @@ func (n *Named) of() map[string]*Expression {
 	return n.expanded
 }
 
-// With returns a copy of the expression in which definitions replace the named expressions. With returns an error if
-// the expanded expression has too many names or too many levels.
+// With returns a copy of the expression in which each name of a named expression is replaced by its definition. With
+// returns an error if the expanded expression has too many names or too many levels.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -110,8 +110,9 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	return out, nil
 }
 
-// measure counts the names and levels that a node would have after expansion, without expanding the node. measure
-// records in used to which named expressions the node refers. Counts stop growing above their limit.
+// measure counts how many names and nested levels the node would have after named expressions are replaced by their
+// definitions. measure records in the map used to which named expressions the node refers. The counts stop growing
+// above their limit.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]
@@ -131,8 +132,8 @@ func (n *node) measure(expanded map[string]*Expression, used map[string]int) (na
 	return min(leftNames+rightNames, MaxExpanded+1), max(leftNesting, rightNesting, n.nesting)
 }
 
-// replace returns a copy of the node in which definitions replace the named expressions. Nodes are immutable, so the
-// result can share definitions with other expressions.
+// replace returns a copy of the node in which each name of a named expression is replaced by its definition. Nodes are
+// immutable, so the result can share definitions with other expressions.
 func (n *node) replace(expanded map[string]*Expression) *node {
 	if n.operator == 0 {
 		if e := expanded[n.name]; e != nil {
@@ -147,8 +148,8 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// in returns a copy of the node whose names record that they come from the given named expression. Names that already
-// record a named expression stay unchanged.
+// in returns a copy of the node in which each name records that it comes from the given named expression, for error
+// messages. Names that already record a named expression stay unchanged.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -159,7 +160,7 @@ func (n *node) in(name string) *node {
 	return &out
 }
 
-// expander expands each named expression of a configuration once.
+// expander replaces, in each named expression of a configuration, other named expressions by their definitions.
 type expander struct {
 	parsed map[string]*Expression
 	done   map[string]*Expression
@@ -173,8 +174,8 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// expand expands one named expression. Before that, expand expands the named expressions to which the expression
-// refers.
+// expand replaces the named expressions to which one named expression refers by their definitions. Before that, expand
+// expands these definitions themselves.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return
@@ -204,7 +205,7 @@ func (x *expander) expand(name string) {
 	x.done[name] = e
 }
 
-// leaves appends all names in a node to the slice names.
+// leaves appends all names in the node and below it to the slice names.
 func (n *node) leaves(names []string) []string {
 	if n.operator == 0 {
 		return append(names, n.name)

@@ -3,8 +3,8 @@ package audience
 // maxDistance is the maximum edit distance, in bytes, between a mistyped name and a suggestion.
 const maxDistance = 3
 
-// Nearest returns the first of the candidate names that has the smallest edit distance to name. Nearest returns "" if
-// the distance of every candidate is above maxDistance or above half the length of name.
+// Nearest returns that candidate in the slice names whose edit distance to the mistyped name is the smallest. Nearest
+// returns "" if the distance of every candidate is above maxDistance or above half the length of name.
 func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {
@@ -15,7 +15,7 @@ func Nearest(name string, names []string) (found string) {
 	return found
 }
 
-// distance returns the Levenshtein distance between a and b in bytes
+// distance returns the Levenshtein distance between the texts a and b in bytes
 // (https://en.wikipedia.org/wiki/Levenshtein_distance). If the distance is at least limit, the function returns limit.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxText, MaxNames, MaxNesting and MaxName limit the size of an expression.
+// MaxText, MaxNames, MaxNesting and MaxName limit the size of an audience expression.
 const (
 	MaxText    = 4 << 10 // bytes of an expression
 	MaxNames   = 256     // names in an expression
@@ -13,24 +13,24 @@ const (
 	MaxName    = 128     // characters in a name
 )
 
-// All and Default are names that every generation has.
+// All and Default are names that an audience expression can use for every generation.
 const (
 	All     = "all"     // every user in any segment or set
 	Default = "default" // every user who is in a set and in no segment
 )
 
-// Expression is a parsed expression. An Expression is immutable.
+// Expression is a parsed audience expression, which selects users by segments and sets. An Expression is immutable.
 type Expression struct {
 	text string
 	root *node
-	// used maps the named expressions of the configuration to which this expression refers to their columns. Column 0
-	// marks an indirect reference.
+	// used holds the named expressions of the configuration to which this expression refers, with the column of the
+	// reference. Column 0 marks an indirect reference.
 	used map[string]int
 	// named holds all named expressions of the configuration. UnknownError suggests names from this map.
 	named map[string]*Expression
 }
 
-// node represents a name, or an operator with two operands.
+// node is a node in the syntax tree of an expression: a name, or an operator with two operands.
 type node struct {
 	operator    byte // '&', '|' or '-'; 0: the node is a name
 	left, right *node
@@ -41,8 +41,8 @@ type node struct {
 	nesting     int    // number of nested levels of parentheses or named expressions
 }
 
-// Parse parses the text of an expression. The error is a *SyntaxError or a *BoundError, or says that the text is too
-// long.
+// Parse parses the text of an audience expression. The error of Parse is a *SyntaxError or a *BoundError, or says that
+// the text is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an expression must have at most %d bytes, got %d", MaxText, len(text))
@@ -64,17 +64,17 @@ func Parse(text string) (*Expression, error) {
 // Text returns the expression as the caller wrote it.
 func (e *Expression) Text() string { return e.text }
 
-// String returns the expression in canonical form, with named expressions expanded. Two expressions whose strings are
-// equal select the same users.
+// String returns the expression in canonical form, with each named expression replaced by its definition. Two
+// expressions whose strings are equal select the same users.
 func (e *Expression) String() string {
 	var b strings.Builder
 	e.root.write(&b)
 	return b.String()
 }
 
-// Plain returns the expression with named expressions expanded. The text remains valid after the configuration's named
-// expressions change. The result is "" if the expression uses no named expression, or if the expanded text exceeds a
-// limit of Parse.
+// Plain returns the text of the expression with each named expression replaced by its definition. This text keeps its
+// meaning after the configuration's named expressions change. Plain returns "" if the expression uses no named
+// expression, or if the expanded text exceeds a limit of Parse.
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""
@@ -96,8 +96,8 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes a node to b. If parentheses is true, writeOperand puts an operator and its operands in
-// parentheses, because the operator would otherwise bind to another operand.
+// writeOperand writes the text of a node to b. If parentheses is true, writeOperand puts an operator and its operands
+// in parentheses, because the operator would otherwise bind to another operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	if !parentheses || n.operator == 0 {
 		n.write(b)
@@ -108,7 +108,7 @@ func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	b.WriteByte(')')
 }
 
-// parser parses tokens with a lookahead of one token.
+// parser parses the tokens of an expression with a lookahead of one token.
 type parser struct {
 	scanner
 	token  token

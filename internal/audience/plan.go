@@ -9,7 +9,7 @@ import (
 	"capper/internal/share"
 )
 
-// plan represents an expression whose names Bind has resolved in a generation.
+// plan is an expression whose names refer to segments and sets of a certain generation, ready for evaluation.
 type plan struct {
 	operator    byte // the operator of the node
 	left, right *plan
@@ -17,8 +17,9 @@ type plan struct {
 	words       int                                          // number of buffers of one block that the evaluation needs
 }
 
-// eval evaluates one block into the first buffer of w. The first buffer holds the result only if eval returns Some. The
-// caller provides as many buffers as the plan needs.
+// eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
+// first buffer of w. The first buffer holds the result only if eval returns Some; otherwise eval selects none or all
+// users of the block. The caller must provide as many buffers as the field words of the plan says.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -92,7 +93,7 @@ type desk struct {
 	marks []uint8
 }
 
-// keep removes from the first buffer all users who are not in the sample. The bitmaps of a generation contain numbers
+// keep removes all users who are not in the sample from the first buffer. The bitmaps of a generation contain numbers
 // of users, but a sample selects users by their ids. A sample by ids selects the same users in every generation.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
@@ -106,10 +107,10 @@ func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 
-// workshop is a pool of desks that no goroutine uses.
+// workshop is a pool of buffers (desks) that no goroutine uses at present.
 type workshop struct{ desks sync.Pool }
 
-// take returns a desk with enough buffers for the given plan.
+// take returns a desk with enough buffers to evaluate the given plan.
 func (s *workshop) take(p *plan) *desk {
 	d, _ := s.desks.Get().(*desk)
 	if d == nil {

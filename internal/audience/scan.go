@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError reports the position of a syntax error in an expression, and the tokens that are allowed at this
+// SyntaxError reports the position of a syntax error in an audience expression, and the tokens that are allowed at this
 // position.
 type SyntaxError struct {
 	Column   int    // in characters, counted from 1
@@ -18,7 +18,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("column %d: expected %s, got %s", e.Column, e.Expected, e.Got)
 }
 
-// BoundError reports the position at which an expression exceeds a limit.
+// BoundError reports the position at which an audience expression exceeds a limit, such as MaxNames.
 type BoundError struct {
 	Column int    // in characters, counted from 1
 	Most   string // such as "256 names"
@@ -28,13 +28,14 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
-// endToken and nameToken are kinds of tokens. The kind of an operator or of a parenthesis is its own character.
+// endToken and nameToken are kinds of tokens in an expression. The kind of an operator or of a parenthesis is its own
+// character.
 const (
 	endToken  = 0
 	nameToken = 'n'
 )
 
-// anyToken, anyOperand and anyOperator describe the allowed tokens in syntax errors.
+// anyToken, anyOperand and anyOperator are texts in syntax errors for the tokens that are allowed.
 const (
 	anyToken    = `a name, an operator ("&", "|", "-") or a parenthesis`
 	anyOperand  = `a name or "("`
@@ -54,7 +55,7 @@ func (t *token) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// scanner splits an expression into tokens.
+// scanner splits the text of an expression into tokens.
 type scanner struct {
 	rest   string
 	column int // column of the first character of rest
@@ -93,7 +94,8 @@ func (s *scanner) name() (token, error) {
 	return s.take(n).as(nameToken), nil
 }
 
-// take removes n bytes from the beginning of the remaining text and returns them as a token. All n bytes must be ASCII.
+// take removes n bytes from the beginning of the expression's remaining text and returns them as a token. All n bytes
+// must be ASCII.
 func (s *scanner) take(n int) *token {
 	t := &token{text: s.rest[:n], column: s.column}
 	s.rest, s.column = s.rest[n:], s.column+n

@@ -10,23 +10,23 @@ import (
 	"capper/internal/share"
 )
 
-// MaxParts is the maximum number of parts of an audience.
+// MaxParts is the maximum number of parts into which a query can divide an audience.
 const MaxParts = 10_000
 
-// Query selects users of an audience. The zero value selects all users.
+// Query selects some users of an audience: a sample, a part, or those after a cursor. The zero Query selects all users.
 type Query struct {
 	Sample *share.Share // only users in this sample; nil: all users
 	Part   Part
 	Cursor *Cursor // only users after this cursor; nil: from the first user
 }
 
-// Part identifies one of several equal parts of an audience. The zero value is the whole audience.
+// Part identifies one of several equally large parts of an audience. The zero Part is the whole audience.
 type Part struct {
 	Of    int // number of parts, 1 to MaxParts
 	Index int // index of this part, from 0
 }
 
-// Check returns an error if the part is not valid.
+// Check returns an error if the number of parts or the index of the part is not valid.
 func (p Part) Check() error {
 	switch {
 	case p == Part{}:
@@ -39,7 +39,7 @@ func (p Part) Check() error {
 	return nil
 }
 
-// next returns the part with the next index, or nil if p is the last part.
+// next returns the part of the audience with the next index, or nil if p is the last part.
 func (p Part) next() *Part {
 	if p.Index+1 >= p.Of {
 		return nil
@@ -47,15 +47,16 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice represents the users of an audience who are in the sample and whose numbers are between first and last. The
-// number of a user with a dense id is the id.
+// slice represents the users of an audience who are in the query's sample and whose numbers are between first and last.
+// The number of a user with a dense id is the id.
 type slice struct {
 	first, last uint32
 	empty       bool
 	sample      *share.Share
 }
 
-// blocks returns the key of the slice's first block, and the key after the slice's last block.
+// blocks returns the range of blocks (of 65,536 numbers) that the slice covers: the first block's key, and the key
+// after the last block.
 func (s *slice) blocks(a *Audience) (from, to int) {
 	if s.empty {
 		return 0, 0
@@ -85,7 +86,8 @@ func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	return s, nil
 }
 
-// part narrows a slice to the given part of the audience. The package comment in doc.go defines the parts.
+// part reduces a slice to those users who are in the given part of the audience. The package comment in doc.go defines
+// the parts.
 func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
 	counts, err := a.inBlocks(ctx)
 	if err != nil {
@@ -109,7 +111,7 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank returns the number of the user with exactly n lower numbers in the audience. The audience must have more than n
+// rank returns the n-th lowest number (counted from 0) of a user in the audience. The audience must have more than n
 // users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
@@ -124,7 +126,8 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow removes from the desk's first buffer all users who are not in the slice.
+// narrow removes all users who are not in the slice from the desk's first buffer, which holds one block of the
+// audience.
 func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
@@ -156,8 +159,8 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 	return users.Load(), err
 }
 
-// eachOf calls the function use for each block with users of the audience, after removing the users that the query does
-// not select. The calls run on all cores and in any order.
+// eachOf calls the function use for each block (65,536 neighbouring numbers) with those of its users that the query
+// selects. The calls of use run on all CPU cores and in any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {
@@ -188,7 +191,7 @@ type Page struct {
 	NextPart *Part
 }
 
-// TooManyError reports that a query selects more users than one API call may return.
+// TooManyError reports that an audience query selects more users than one API call may return.
 type TooManyError struct{ Most int }
 
 func (e *TooManyError) Error() string {
@@ -196,7 +199,7 @@ func (e *TooManyError) Error() string {
 		e.Most)
 }
 
-// Users returns all users that a query selects. If the query selects more users than the argument most, Users returns a
+// Users returns all users that a query selects. If the query selects more users than "most", Users returns a
 // *TooManyError.
 func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) {
 	p, err := a.Page(ctx, q, most)

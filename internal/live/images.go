@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping"
 )
 
-// Bitmaps do not contain images of 64 bits. The bitmaps of a generation contain numbers of users, and a user whom no
-// input file of a build contains has no number. For images, a View holds the changes that decide about users separately
-// from its bitmap.
+// A bitmap cannot contain images (64-bit numbers of ids). The bitmaps of a generation contain 32-bit numbers of users,
+// and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
+// that determine membership separately from its bitmap.
 
-// decided holds the users of a set whose membership is determined by a live change. A decided is immutable: the method
-// put returns a copy that shares the unchanged blocks. The zero value contains no users.
+// decided holds those users for whom a live change, and not the build, determines whether they are in a set. A decided
+// is immutable: the method put returns a copy that shares the unchanged blocks. The zero decided contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
 }
@@ -23,15 +23,15 @@ const pageKeys = 256
 
 type page [pageKeys]decisions
 
-// decisions holds the users of a block in ascending order. Each element contains the lower 48 bits of the user, and one
-// bit that says whether the user is a member.
+// decisions holds, in ascending order, users whose images have equal upper bits, with their membership. Each element
+// contains the lower 48 bits of the user's image, and one bit that says whether the user is a member.
 type decisions []uint64
 
 const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// put returns a copy of d in which the blocks with the given keys are computed again.
+// put returns a copy of d in which the blocks of users with the given keys are computed again from the list of changes.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {
@@ -49,7 +49,7 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// decide returns a decision for each change in the block that overrides a build as of asOf.
+// decide returns the membership for each user of the block whose change overrides a build with the as-of time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil
@@ -68,7 +68,7 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// of reports whether a live change determines the membership of the user, and whether the user is a member.
+// of reports whether a live change determines the membership of the user, and if so, whether the user is a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -80,8 +80,8 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// mark sets marks[i] to mark if users[i] is a member and marks[i] is 0. The argument base[i] is not 0 if the build
-// contains users[i].
+// mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument base[i] is
+// not 0 if the build contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] != 0 {
@@ -94,8 +94,8 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 	}
 }
 
-// viewOfImages returns a view with all changes of the list. viewOfImages reuses the unchanged decisions of the earlier
-// view before.
+// viewOfImages returns a View with all changes of the list, for users who are images. viewOfImages reuses the unchanged
+// blocks of the earlier view "before".
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {
@@ -111,7 +111,7 @@ func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *V
 	return v
 }
 
-// blockKeys returns the distinct keys of the blocks that contain the users.
+// blockKeys returns the distinct keys (upper bits) of the blocks that contain the users.
 func blockKeys(users []capping.UserID) []uint32 {
 	seen := make(map[uint32]bool, len(users))
 	for _, user := range users {

@@ -8,9 +8,9 @@ import (
 	"capper/internal/capping"
 )
 
-// list holds the live changes of one set: the latest change of each user. The changes are stored in blocks, in
-// ascending order of users. All users of a block have the same upper bits. A change takes 10 bytes for a user below
-// 2^32, and 14 bytes for other users.
+// list holds the live changes (changes by API calls) of one set: the latest change of each user. The changes are stored
+// in blocks, in ascending order of users. All users of a block have the same upper bits. A change takes 10 bytes of
+// memory for a user below 2^32, and 14 bytes for other users.
 type list struct {
 	blocks map[uint32]*block // by the key of the block; see keyOf
 	counts [kinds]int
@@ -20,7 +20,8 @@ type list struct {
 	dropped uint64           // number of changes whose users were removed from the journal
 }
 
-// journalMax is the maximum number of users in a journal. A view that is older than the journal is computed again.
+// journalMax is the maximum number of users in the journal of a list, which holds the users of the latest changes. A
+// view that is older than the journal must be computed again.
 const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
@@ -28,8 +29,8 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 // end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since returns the users of all applied changes except the first n. The result ok is false if the journal no longer
-// contains all changes after the first n.
+// since returns the users of all changes that were applied to the list, except the first n. The result ok is false if
+// the journal no longer contains all of these changes.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false
@@ -37,11 +38,11 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	return l.journal[n-l.dropped:], true
 }
 
-// narrowKeys is the number of different block keys for users below 2^32.
+// narrowKeys is the number of blocks of 65,536 users into which all users below 2^32 are divided.
 const narrowKeys = 1 << 16
 
-// keyOf returns the key of the block that contains the user. The key is the upper 16 of 32 bits, or narrowKeys combined
-// with the upper 16 of 64 bits. A larger user never has a smaller key.
+// keyOf returns the key of the block that contains the user. For a user below 2^32, the key is the upper 16 of 32 bits;
+// for other users, it is narrowKeys combined with the upper 16 of 64 bits. A higher user never has a lower key.
 func keyOf(user capping.UserID) uint32 {
 	if user>>32 == 0 {
 		return uint32(user >> 16)
@@ -56,7 +57,8 @@ type block struct {
 	infos []info   // the change of the user with the same index
 }
 
-// user returns the user at index i of a block with the given key. The users of a block are in ascending order.
+// user returns the user at index i of the block; key is the key of the block. The users of a block are in ascending
+// order.
 func (b *block) user(key uint32, i int) capping.UserID {
 	if key < narrowKeys {
 		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
@@ -80,7 +82,7 @@ func (b *block) add(user capping.UserID, one info) {
 	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
-// info is a change without its user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
+// info is a live change without its user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
 type info uint64
 
 func infoOf(at capping.Instant, by uint16, kind Kind) info {
@@ -91,7 +93,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// later reports whether the change i wins over the change j of the same user.
+// later reports whether the change i takes precedence over the change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()
@@ -99,9 +101,9 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in returns the effect of the change on a build as of asOf: whether the change determines the membership, and whether
-// the user is a member. An addition also overrides builds that are up to Margin newer, because the clocks of the build
-// and of the service may differ. A wrong suppression is better than an unwanted message.
+// in reports whether the change overrides a build with the as-of time asOf, and whether the user is then a member of
+// the set. An addition also overrides builds that are up to Margin newer, because the clocks of the build and of the
+// service may differ. To withhold a message wrongly is better than to send an unwanted one.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -113,8 +115,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the block. If the block does not contain the user, find returns the index for
-// inserting the user.
+// find returns the index of the user in the block. If the block does not contain the user, find returns the index at
+// which the user can be inserted.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {
@@ -123,7 +125,7 @@ func (b *block) find(user capping.UserID) (int, bool) {
 	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
 }
 
-// of returns the change of a user.
+// of returns the latest live change of a user in the set.
 func (l *list) of(user capping.UserID) (info, bool) {
 	b := l.blocks[keyOf(user)]
 	if b == nil {
@@ -136,7 +138,7 @@ func (l *list) of(user capping.UserID) (info, bool) {
 	return b.infos[at], true
 }
 
-// apply applies the same change to several users, who must be in ascending order.
+// apply records the same live change for several users, who must be in ascending order.
 func (l *list) apply(users []capping.UserID, one info) {
 	if one.at() <= l.freed {
 		return
@@ -161,10 +163,10 @@ func (l *list) apply(users []capping.UserID, one info) {
 	}
 }
 
-// fewUsers is the number of users up to which single insertions are faster than a merge.
+// fewUsers is the number of users up to which insertions one by one into a block are faster than a merge.
 const fewUsers = 8
 
-// applyIn applies the same change to several users of a block.
+// applyIn records the same live change for several users of one block.
 func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	var fresh []capping.UserID
 	for _, user := range users {
@@ -188,7 +190,7 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	}
 }
 
-// insert adds a change for users who have no change yet. The users must be in ascending order.
+// insert adds a change for users who have no change in the block yet. The users must be in ascending order.
 func (b *block) insert(fresh []capping.UserID, one info) {
 	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
 	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}
@@ -208,7 +210,7 @@ func (b *block) insert(fresh []capping.UserID, one info) {
 	*b = *all
 }
 
-// drop removes all changes up to and including the given time.
+// drop removes all changes with the given time or an earlier time from the list.
 func (l *list) drop(upTo capping.Instant) {
 	if upTo <= l.freed {
 		return

@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Lists holds the live changes of all sets in memory.
+// Lists holds the live changes (changes by API calls) of all sets in memory.
 type Lists struct {
 	images  bool          // users are 64-bit images, and bitmaps contain numbers of users
 	changed atomic.Uint64 // increases with every change of the fields below
@@ -23,31 +23,31 @@ type Lists struct {
 	numbers  map[string]uint16
 }
 
-// New returns Lists without changes, for dense ids. The argument is the number of partitions of the store that have
-// versions.
+// New returns Lists without changes, for dense ids (32-bit integers). The argument is the number of partitions of the
+// store, each of which has its own version.
 func New(partitions int) *Lists {
 	return &Lists{sets: map[string]*list{}, versions: make([]string, partitions), clients: []string{""},
 		numbers: map[string]uint16{"": 0}}
 }
 
-// NewOfImages does the same as New, for users who are 64-bit images of ids that are not dense.
+// NewOfImages does the same as New, for users who are images: 64-bit numbers of ids that are not dense.
 func NewOfImages(partitions int) *Lists {
 	l := New(partitions)
 	l.images = true
 	return l
 }
 
-// Apply applies the changes in stored records. Apply ignores a change if the list already contains a later change of
-// the same user in the set.
+// Apply adds the live changes in stored records to the lists in memory. Apply ignores a change if the list already
+// contains a later change of the same user in the set.
 func (l *Lists) Apply(records ...*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apply(records)
 }
 
-// ApplyUpTo updates a partition to a version of the store. ApplyUpTo removes freed changes and then applies the
-// records. The records are all records of the partition, or all records after the known version. If the version is
-// already known and there are no records, ApplyUpTo does nothing.
+// ApplyUpTo updates the changes of one partition to the given version of the store. ApplyUpTo first removes changes up
+// to the times in freed, and then applies the records. The records must be all records of the partition, or all records
+// after the known version. If the version is already known and there are no records, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,8 @@ func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]cappin
 	l.versions[partition] = version
 }
 
-// Drop removes the changes of each set up to a time, because the generations in use contain these changes.
+// Drop removes the live changes of each set in the map freed up to the given time, because the generations in use
+// contain these changes.
 func (l *Lists) Drop(freed map[string]capping.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,8 +91,8 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number returns the number of a client. After 65,535 clients, number returns 0 for further clients, so their changes
-// have no client name.
+// number returns the number under which changes refer to a client name. After 65,535 clients, number returns 0 for
+// further clients, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -101,19 +102,20 @@ func (l *Lists) number(client string) uint16 {
 	return n
 }
 
-// Changed returns a number that increases with every change and with every new version.
+// Changed returns a number that increases with every live change and with every new version of a partition.
 func (l *Lists) Changed() uint64 { return l.changed.Load() }
 
-// Version returns the known version of a partition. The version "" means that no version is known.
+// Version returns the version of the store's partition up to which the lists contain all changes. The version "" means
+// that no version is known.
 func (l *Lists) Version(partition int) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.versions[partition]
 }
 
-// Stamp returns the time for the changes of a batch. If the batch contains a time, Stamp returns this time. If the
-// batch contains no time, Stamp returns now, or a later time if After or a known change of the same users in the set is
-// later.
+// Stamp returns the time that the changes of a batch get. If the batch contains a time, Stamp returns this time. If the
+// batch contains no time, Stamp returns now, or a later time if Batch.After or a known change of the same users in the
+// set is later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -134,7 +136,8 @@ func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	return now
 }
 
-// Superseded returns the number of changes in the record that are not the latest change of their user in the set.
+// Superseded returns how many changes in the record have no effect, because they are not the latest change of their
+// user in the set.
 func (l *Lists) Superseded(r *Record) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -188,8 +191,8 @@ func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 	return changes
 }
 
-// Since returns the changes of a set at or after a time, in ascending order of users. Since begins with the user from,
-// and returns at most limit changes.
+// Since returns the changes of a set at or after the given time, in ascending order of users. Since begins with the
+// user "from", and returns at most limit changes.
 func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -213,7 +216,8 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users with an addition that overrides a build as of before, but not a build as of next.
+// Overruled returns the users whom an API call added to the set and whom a newer build may lack. Their additions
+// override a build with the as-of time "before", but not a build with the as-of time "next".
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -233,7 +237,7 @@ func (l *Lists) Overruled(set string, before, next capping.Instant) (users []cap
 	return users
 }
 
-// Size contains the numbers of live changes in a set.
+// Size contains the numbers of live changes (changes by API calls) in a set.
 type Size struct {
 	Set            string
 	Additions      int             // number of users whose latest change is an addition
@@ -243,7 +247,8 @@ type Size struct {
 	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns the sizes of all sets with live changes, in the order of the names. Sizes reads every live change.
+// Sizes returns the numbers of live changes for all sets that have any, in the order of the names. Sizes reads every
+// live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -284,7 +289,7 @@ func (l *Lists) Freed(set string) capping.Instant {
 	return 0
 }
 
-// AllFreed returns the result of Freed for all sets with removed changes.
+// AllFreed returns, for each set, the time up to which live changes were removed; see Freed.
 func (l *Lists) AllFreed() map[string]capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -298,7 +303,7 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 }
 
 // Records returns the live changes of all users for whom keep returns true, packed into records. A store that has lost
-// live changes stores the records again.
+// live changes can store these records again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -316,9 +321,9 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	return pack(entries)
 }
 
-// Pack combines old records into fewer records. Pack keeps only the latest change of each user, unless it was freed.
-// The argument whole says that old contains all stored records of the users in old. If whole is true, Pack also omits
-// changes of the kind Forgotten.
+// Pack combines old records of live changes into fewer records. Pack keeps only the latest change of each user in a
+// set, and omits changes that Free has removed. The argument whole says that old contains all stored records of its
+// users. If whole is true, Pack also omits changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -362,7 +367,7 @@ type entry struct {
 	kind    Kind
 }
 
-// pack groups entries by set, client and time, and fills records of at most RecordBytes.
+// pack groups changes by set, client and time, and packs them into records of at most RecordBytes.
 func pack(entries []entry) (records []*Record) {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.by, b.by), cmp.Compare(a.at, b.at),
@@ -386,7 +391,7 @@ func pack(entries []entry) (records []*Record) {
 	return records
 }
 
-// userBytes returns the maximum number of bytes for the user in a record.
+// userBytes returns the maximum number of bytes that the user's number takes in a stored record.
 func userBytes(user capping.UserID) int {
 	if user>>32 == 0 {
 		return 5
@@ -394,5 +399,5 @@ func userBytes(user capping.UserID) int {
 	return binary.MaxVarintLen64
 }
 
-// mostBytes returns the maximum number of bytes that a change of the user adds to a record.
+// mostBytes returns the maximum number of bytes that a change of the user adds to a stored record.
 func mostBytes(user capping.UserID) int { return userBytes(user) + instantBytes + kinds }

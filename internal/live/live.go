@@ -7,11 +7,11 @@ import (
 	"capper/internal/capping"
 )
 
-// Kind says how a call changes the membership of a user in a set.
+// Kind says how an API call changes the membership of a user in a set.
 type Kind uint8
 
-// These constants are the kinds of live changes. If a user has two changes at the same time, the change with the higher
-// kind wins.
+// These constants are the kinds of live changes (changes of sets by API calls). If a user has two changes at the same
+// time, the change with the higher kind wins.
 const (
 	Forgotten Kind = iota // cancels the user's earlier changes, so that the build decides again
 	Removed
@@ -31,7 +31,8 @@ type Change struct {
 	By   string          // name of the client that made the call; "": a caller without an API key
 }
 
-// Batch is a call that changes one set. Each list is strictly ascending, and each user is in at most one of the lists.
+// Batch is an API call that changes one set. Each list of users is strictly ascending, and each user is in at most one
+// of the lists.
 type Batch struct {
 	Set string
 	By  string
@@ -44,11 +45,11 @@ type Batch struct {
 	Forget []capping.UserID
 }
 
-// Stored is the result of storing a Batch.
+// Stored is the result of storing a Batch of changes.
 type Stored struct {
 	At capping.Instant // time of the stored changes
-	// Superseded is the number of users whose change has no effect. Either a later change wins, or all generations in
-	// use contain the change.
+	// Superseded is the number of users whose change has no effect. Either a later change takes precedence, or all
+	// generations in use already contain the change.
 	Superseded int
 	// Unstored lists the users whose changes may or may not be stored. The caller should repeat the call.
 	Unstored []capping.UserID
@@ -60,18 +61,19 @@ type Store interface {
 	// changes.
 	Lists() *Lists
 	// Change stores the batch durably, and then applies its changes to Lists. If Change returns no Unstored users and
-	// no error, all later calls on all instances use the changes. No crash, failover or restart loses these changes.
-	// The error is nil if and only if all changes were stored. The error ErrOlderInstance says that no changes were
-	// stored.
+	// no error, all later decisions of all instances take the changes into account. No crash, failover or restart loses
+	// these changes. The error is nil if and only if all changes were stored. The error ErrOlderInstance says that no
+	// changes were stored.
 	Change(ctx context.Context, b *Batch) (Stored, error)
-	// Renew applies all changes of the given users that were stored before the call to Lists. A nil list means all
-	// users. With the embedded store, Renew does nothing.
+	// Renew reads all changes of the given users that were stored before this call, and applies them to Lists. A nil
+	// list means all users. With the embedded store, Renew does nothing.
 	Renew(ctx context.Context, users []capping.UserID) error
 	// Free removes changes that all generations in use contain. The argument maps each set to the time up to which
 	// changes are removed. Free also stores these times, so that an instance with an older generation notices the
 	// removal (see Lists.Freed). Free may remove only some of the changes; the next call removes the others.
 	Free(ctx context.Context, upTo map[string]capping.Instant) error
-	// AnnounceAsOf reports the oldest as-of time of each set among the generations that this instance uses.
+	// AnnounceAsOf tells other instances the oldest as-of time of each set among the generations that this instance
+	// uses.
 	AnnounceAsOf(asOf map[string]capping.Instant)
 	// OthersAsOf returns the oldest as-of time of each set that the other instances have reported. The result ok is
 	// false until every instance has reported. The result does not contain sets that no other instance has reported.
@@ -79,6 +81,6 @@ type Store interface {
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 
-// ErrOlderInstance is the error of a change, if an instance of an older version uses the store, because this instance
-// would ignore the change.
+// ErrOlderInstance is the error of a live change if an instance with an older version of capper uses the store, because
+// that instance would ignore the change.
 var ErrOlderInstance = errors.New("an instance of an older version uses the store: upgrade every instance first")

@@ -10,21 +10,21 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is the stored form of a call that changes a set. Record contains the changes that one client made to one set.
-// A packed record contains the changes of several calls of the client.
+// Record is the stored form of an API call that changes a set. A Record contains the changes that one client made to
+// one set. A Record from Lists.Pack contains the changes of several calls of the client.
 type Record struct {
 	Set, By string
 	Runs    []Run
 }
 
-// Run holds the users of a record whose changes have the same time. Users[k] contains the users with changes of kind k,
-// in strictly ascending order.
+// Run holds those changes of a Record that have the same time. Users[k] contains the users with changes of kind k, in
+// strictly ascending order.
 type Run struct {
 	At    capping.Instant
 	Users [kinds][]capping.UserID
 }
 
-// RecordOf returns the record of a batch, whose changes have the time at. The record and the batch share the lists of
+// RecordOf converts a batch to a Record; all its changes get the time "at". The Record and the batch share the lists of
 // users.
 func RecordOf(b *Batch, at capping.Instant) *Record {
 	run := Run{At: at}
@@ -42,8 +42,8 @@ func (r *Record) Len() (n int) {
 	return n
 }
 
-// SplitBy divides the record by a number of each user, such as the partition of the user. SplitBy returns one record
-// for each number.
+// SplitBy divides the record into several records by a number that it computes for each user, such as the partition.
+// SplitBy returns one record for each number.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -64,8 +64,8 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// run returns the last run of the record if the run has the time at. If the last run has another time, run appends a
-// new run.
+// run returns the last Run of the record if it has the time "at". If the last Run has another time, the method run
+// appends a new Run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})
@@ -175,7 +175,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	return r, nil
 }
 
-// AppendFreed appends the stored form of the times that Freed returns to dst.
+// AppendFreed appends the stored form of the times up to which live changes were removed, by set, to dst.
 func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	dst = append(dst, recordVersion)
 	names := make([]string, 0, len(freed))
@@ -189,8 +189,8 @@ func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	return dst
 }
 
-// DecodeFreed decodes the stored form that AppendFreed has created. For an empty slice, DecodeFreed returns an empty
-// map.
+// DecodeFreed decodes the times up to which live changes were removed, as AppendFreed encodes them. For an empty slice,
+// DecodeFreed returns an empty map.
 func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	freed := map[string]capping.Instant{}
 	if len(raw) == 0 {
@@ -212,7 +212,8 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 
 var errShort = errors.New("the bytes end too early")
 
-// decoder decodes stored forms. After the first error, all methods of a decoder return zero values.
+// decoder decodes the stored form of a Record or of removal times. After the first error, all methods of a decoder
+// return zero values.
 type decoder struct {
 	rest []byte
 	most uint64 // maximum number of a user
@@ -251,7 +252,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count reads the number of the following elements. Each element takes at least size bytes.
+// count decodes how many elements follow. Each element takes at least size bytes, so that count can reject a number
+// that is too large.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

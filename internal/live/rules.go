@@ -5,7 +5,7 @@ import "capper/internal/capping"
 // DefaultMax is the maximum number of live changes of a set whose configuration does not contain max_live.
 const DefaultMax = 10_000_000
 
-// Rule is the configuration of a set (sets.NAME). The zero value contains the defaults.
+// Rule is the configuration of one set (key "sets.NAME"). The zero Rule contains the defaults.
 type Rule struct {
 	Live bool // live: the set may exist only in live changes, without a build
 	Max  int  // max_live: maximum number of live changes; 0: DefaultMax
@@ -30,7 +30,7 @@ func (r Rules) NearlyFull(set string, changes int) bool {
 	return 10*int64(changes) >= 9*int64(r.Max(set))
 }
 
-// Counts reports whether the change overrides a build as of asOf.
+// Counts reports whether the change overrides a build with the as-of time asOf.
 func (c Change) Counts(asOf capping.Instant) bool {
 	decides, _ := infoOf(c.At, 0, c.Kind).in(asOf)
 	return decides

@@ -8,10 +8,11 @@ import (
 	"capper/internal/capping"
 )
 
-// Margin is the time in milliseconds by which a build may be newer than an addition that still overrides the build.
+// Margin is the time in milliseconds by which a build may be newer than the addition of a user, and the addition still
+// overrides the build.
 const Margin = capping.Instant(time.Minute / time.Millisecond)
 
-// View is the membership of users in one set: the bitmap in a generation, combined with live changes.
+// View says which users are in a set: it combines the set's bitmap in a generation with live changes by API calls.
 type View struct {
 	base *bitmap.Bitmap // nil: no generation contains the set
 	asOf capping.Instant
@@ -25,18 +26,18 @@ type View struct {
 	images *decided // for images: users whose membership a change determines; merged does not contain these changes
 }
 
-// recentMax is the maximum number of changes that a view holds outside its bitmap. With more changes, each further
+// recentMax is the maximum number of live changes that a View holds outside its bitmap. With more changes, each further
 // change would cost more than a merge.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
 
-// Bitmap returns the members of the set, without the changes since the last Merge. For Lists of images, Bitmap returns
-// the numbers of the members in the build, without any live changes.
+// Bitmap returns the members of the set, without the live changes since the last Merge. For Lists of images, Bitmap
+// returns the user numbers of the members in the build, without any live changes.
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to mark if users[i] is a member and marks[i] is 0. The argument numbers[i] is the number of
-// users[i].
+// Mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument numbers[i]
+// is the number of users[i] in bitmaps.
 func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	if v.images != nil {
 		own := make([]uint8, len(numbers))
@@ -62,10 +63,10 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 	}
 }
 
-// View returns the membership in a set of a generation. The argument base is the bitmap of the set in the generation,
-// or nil, and asOf is the time up to which the bitmap contains all changes. View reuses the results of before, an
-// earlier view of the same base, which may be nil. If the new view differs from before in too many users, View merges
-// all changes into the bitmap.
+// View returns who is in a set: the members in a generation, combined with live changes. The argument base is the
+// bitmap of the set in the generation, or nil, and asOf is the time up to which the bitmap contains all changes. The
+// argument before is an earlier View of the same base, whose results the method reuses; it may be nil. If the new View
+// differs from the earlier one in too many users, the method merges all changes into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -96,7 +97,8 @@ func (l *Lists) view(set string, base *bitmap.Bitmap, asOf capping.Instant, befo
 	return &next
 }
 
-// Merge returns a view in which the bitmap contains all changes, so that look-ups are as fast as without live changes.
+// Merge returns a View in which the bitmap contains all live changes, so that look-ups are as fast as without such
+// changes.
 func (l *Lists) Merge(set string, v *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -117,8 +119,8 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return b
 }
 
-// recent divides the given users into members of the set and others, and returns two bitmaps. If a user's change does
-// not override the build, the build determines the membership of the user.
+// recent divides the given users into members of the set and others, and returns the two groups as bitmaps. If a user's
+// change does not override the build, the build determines the membership of the user.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID
@@ -144,8 +146,8 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// merge returns a view in which the bitmap contains all changes. merge copies the blocks that have not changed since
-// the view before.
+// merge returns a View in which the bitmap contains all live changes. merge copies the blocks that have not changed
+// since the View "before".
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
 	from, keys := orNobody(base), narrow(l.keys())
@@ -163,7 +165,7 @@ func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *V
 	return v
 }
 
-// addTo applies the changes of the block to the bitmap words of a build.
+// addTo applies the live changes of the block to the same block of a build's bitmap.
 func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	if b == nil {
 		return
@@ -175,7 +177,7 @@ func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	}
 }
 
-// narrow returns the keys that belong to users below 2^32.
+// narrow returns those of the block keys that belong to users below 2^32.
 func narrow(keys []uint32) (narrow []uint16) {
 	for _, key := range keys {
 		if key < narrowKeys {
@@ -199,8 +201,8 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// Look calls each for every set with live changes, with a function that returns a View of the set. Look returns the
-// versions of the partitions whose changes the Views contain.
+// Look calls the function each for every set with live changes, and passes a function that returns a View of the set.
+// Look returns the versions of the store's partitions up to which the Views contain all changes.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

@@ -1,5 +1,5 @@
-// Package livetest tests stores of live changes. Callers change a set and immediately request decisions, and the test
-// compares the decisions with the acknowledged changes.
+// Package livetest tests stores of live changes. In a test, callers change a set and immediately request decisions
+// about sends. The test checks that the decisions agree with the acknowledged changes.
 package livetest
 
 import (
@@ -14,7 +14,7 @@ import (
 // Set is the name of the suppressed set in the policy of NewCapper. The set exists only in live changes.
 const Set = "opted-out"
 
-// NewCapper returns a Capper over the store with a policy that suppresses the users of Set. The argument retention is
+// NewCapper returns a Capper over the store whose policy denies sends to the users of Set. The argument retention is
 // the window of the policy's only limit. The argument clock must be the clock of the store.
 func NewCapper(store capping.Store, retention time.Duration, clock func() time.Time) *capping.Capper {
 	changes, ok := capping.As[live.Store](store)
@@ -40,7 +40,7 @@ var _ capping.Live = (*generation)(nil)
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// take returns a generation with all live changes in the memory of the instance.
+// take returns a generation whose set has all live changes that the instance has in memory.
 func take(store live.Store) *generation {
 	g := &generation{store: store}
 	g.versions, _ = store.Lists().Look(func(set string, view viewer) {
@@ -79,10 +79,10 @@ type nobody struct{}
 // Mark marks no user.
 func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
-// Versions returns the versions of the partitions whose changes the set contains.
+// Versions returns the versions of the store's partitions up to which the set contains all changes.
 func (g *generation) Versions() []string { return g.versions }
 
-// Renew returns a generation with all changes of the users that were stored before the call.
+// Renew returns a generation whose set has all changes of the users that were stored before the call.
 func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Live, error) {
 	err := g.store.Renew(ctx, users)
 	return take(g.store), err

@@ -15,19 +15,21 @@ import (
 // Instance is an instance of the service that a Storm calls, in this process or in another process.
 type Instance interface {
 	Change(ctx context.Context, b *live.Batch) (live.Stored, error)
-	// Decide decides a send to the users with the Capper of NewCapper. After an error, the verdicts of the users are
-	// unavailable.
+	// Decide decides about a send to the users with the Capper of NewCapper. If this fails, the verdicts of the users
+	// are unavailable.
 	Decide(ctx context.Context, message string, record bool, users []capping.UserID) []capping.Verdict
 }
 
-// Storm runs callers who change Set and request decisions, each call at a random instance. A Storm records which
-// changes were acknowledged. A decision that begins after an acknowledged change must take the change into account.
+// Storm generates load: its callers change Set and request decisions about sends, each call at a random instance. A
+// Storm records which changes were acknowledged. A decision that begins after an acknowledged change must take the
+// change into account.
 type Storm struct {
 	Users    []capping.UserID // ascending; no other storm may have these users
 	Patience time.Duration    // time limit of each call
 	Rest     time.Duration    // pause between two calls of a caller
-	// Lagging says that an instance may still suppress a user after another instance has acknowledged the removal of
-	// the user. The reason is that an instance does not ask the store about users whom the instance suppresses.
+	// Lagging says that an instance may still deny sends to a user after another instance has acknowledged the user's
+	// removal from the set. The reason is that an instance does not ask the store about users who are in the suppressed
+	// set.
 	Lagging bool
 
 	running sync.WaitGroup
@@ -40,7 +42,7 @@ type Storm struct {
 	tally  Tally
 }
 
-// person holds the expected state of a user.
+// person holds what the test knows about one user: whether the user is in the set.
 type person struct {
 	state    state
 	attempts int // number of changes that have begun
@@ -54,7 +56,7 @@ const (
 	unknown              // a change is in progress or got no reply
 )
 
-// Tally counts the calls of a storm and the wrong decisions.
+// Tally counts the calls of a Storm and the wrong decisions that it found.
 type Tally struct {
 	Changes, Acknowledged int // users whose change was requested and acknowledged
 	Decisions, Judged     int // all decisions, and decisions whose expected result was known during the whole call
@@ -86,7 +88,7 @@ func (y *Tally) String() string {
 		y.Judged, y.Decisions, y.Unavailable, y.Allowed, y.Suppressed, y.Slowest.Round(time.Millisecond))
 }
 
-// Begin starts callers that call the instances at random. The method End stops the callers.
+// Begin starts the given number of callers, each of which calls random instances. The method End stops the callers.
 func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
 	s.stop = make(chan struct{})
 	s.mu.Lock()
@@ -121,7 +123,7 @@ func (s *Storm) End() {
 	s.running.Wait()
 }
 
-// Silence calls do, which stops the store. The storm ignores all replies that arrive during do and later.
+// Silence calls the function do, which stops the store. The storm ignores all replies that arrive during do and later.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +138,7 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some returns random indexes of users whom only this caller changes, usually few and sometimes many.
+// some returns random indexes of users, usually few and sometimes many, whom no other caller changes.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
 	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
@@ -146,8 +148,8 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	return slices.Compact(at)
 }
 
-// change adds, removes or forgets the users at the indexes. The argument drawn is a random number that selects the kind
-// of change.
+// change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
+// drawn is a random number that selects the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
 	list, next := &b.Add, present
@@ -194,7 +196,8 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 	}
 }
 
-// decide decides a message to all users, and compares the decisions with the expected states.
+// decide asks the instance for a decision about a message to all users, and compares the decisions with the expected
+// states.
 func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	s.mu.Lock()
 	before := slices.Clone(s.people)
@@ -227,8 +230,8 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds the users with an unknown state to the set. Settle returns the number of users whose state is still
-// unknown.
+// Settle adds those users to the set of whom the test does not know whether they are in it. Settle returns the number
+// of users whose state is still unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false
@@ -252,5 +255,5 @@ func (s *Storm) Settle(at Instance) (open int) {
 	return open
 }
 
-// Verify decides about all users, and returns the number of users who were unavailable.
+// Verify asks for a decision about all users, checks it, and returns the number of users without a decision.
 func (s *Storm) Verify(at Instance) (unavailable int) { return s.decide(at, false) }
