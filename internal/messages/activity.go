@@ -6,32 +6,36 @@ import (
 	"capper/internal/capping"
 )
 
-// activityNamespace is the namespace of the messages that stand for the activity of an hour. No API key has this
-// namespace, because a name contains no blank.
+// activityNamespace is the namespace of the artificial messages under which a store counts the decisions of an hour. No
+// API key has this namespace, because a name contains no blank.
 const activityNamespace = "all messages"
 
-// activityHour is the time layout of the message ID of an hour's activity.
+// activityHour is the time layout of the id of the artificial message under which a store counts the decisions of an
+// hour.
 const activityHour = "2006-01-02T15"
 
-// ActivityStep is the length of one part of an hour. The activity of the hour has separate counts for each part.
+// ActivityStep is the length of the parts of an hour for which a store counts decisions separately.
 const ActivityStep = 5 * time.Minute
 
-// ActivityKeep is how long a store keeps the activity of an hour.
+// ActivityKeep is how long a store keeps the counts of all decisions of an hour.
 const ActivityKeep = MaxKeep
 
-// Activity returns the message under which a store counts the decisions of all calls of an hour, at all instances. The
-// Segments of its Answers are the parts of the hour. In these parts, Allowed does not include replayed users.
+// Activity returns the artificial message under which a store counts the decisions of all calls of an hour, at all
+// instances. In the Answers of this message, the map Segments has the parts of the hour instead of segments. In these
+// parts, Allowed does not include replayed users.
 func Activity(at time.Time) capping.Message {
 	return capping.Message{Namespace: activityNamespace, ID: at.UTC().Format(activityHour)}
 }
 
-// IsActivity reports whether the message stands for the activity of an hour. Lists of messages do not contain activity.
+// IsActivity reports whether the message is an artificial one, under which a store counts all decisions of an hour.
+// Lists of messages do not contain such messages.
 func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
 
-// ActivityPart returns the name of the part of an hour that contains the instant: the minute at which the part begins.
+// ActivityPart returns the name of the five-minute part of an hour that contains the instant: the minute at which the
+// part begins.
 func ActivityPart(at time.Time) string { return at.UTC().Truncate(ActivityStep).Format("04") }
 
-// AddActivity adds the decisions of a call at the given instant to the activity of its hour.
+// AddActivity adds the decisions of a call at the given instant to the counts of all decisions of the hour.
 func (a *Answers) AddActivity(call *Answers, at time.Time) {
 	a.called(call.Calls, call.First)
 	a.Last = max(a.Last, call.Last)

@@ -6,11 +6,11 @@ import (
 	"capper/internal/capping"
 )
 
-// maxConfigs is the largest number of configuration versions in the Answers of a message. The first maxConfigs versions
+// maxConfigs is the maximum number of configuration versions in the Answers of a message. The first maxConfigs versions
 // stay in the list, and later versions are not added.
 const maxConfigs = 100
 
-// Add adds the counts of more to those of a. Add does not keep references to the maps of more.
+// Add adds the counts in the argument more to those in a. Add keeps no reference to the maps of the argument.
 func (a *Answers) Add(more *Answers) {
 	if more.Calls > 0 {
 		a.called(more.Calls, more.First)
@@ -34,15 +34,15 @@ func (a *Answers) Add(more *Answers) {
 	}
 }
 
-// AddCall counts one call at the given instant under the given configuration version. AddCall does not count the
-// decisions of the call.
+// AddCall counts one call, which was decided at the given instant with the given configuration version. AddCall does
+// not count the decisions of the call.
 func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.called(1, at)
 	a.Last = max(a.Last, at)
 	a.under(config)
 }
 
-// called adds a number of calls; the first of these calls was at the given instant.
+// called adds a number of calls to the counts; the first of these calls was at the given instant.
 func (a *Answers) called(calls int64, first capping.Instant) {
 	if a.Calls == 0 || first < a.First {
 		a.First = first

@@ -15,8 +15,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Counter collects the decision counts of answered calls in memory, and adds the counts to a store once a second. A
-// Counter is safe for concurrent use.
+// Counter counts the decisions of answered calls in memory, and adds the counts to a store once a second. A Counter is
+// safe for concurrent use.
 type Counter struct {
 	store  Store
 	logger *slog.Logger
@@ -29,20 +29,21 @@ type Counter struct {
 	failing  bool  // the last flush failed
 }
 
-// mostKeys and smallKeys are the largest numbers of keys whose counts a Counter collects between two flushes. The limit
-// smallKeys applies to calls with few users, because a store counts only few of their messages.
+// mostKeys and smallKeys limit for how many messages and channels a Counter collects counts between two writes to the
+// store. The lower limit smallKeys applies to calls with few users, because a store counts only few of their messages.
 const (
 	mostKeys  = 20_000
 	smallKeys = 4_000
 )
 
-// flushEvery is the interval between two flushes, and flushWithin is the timeout of one flush.
+// flushEvery is the interval between two writes of the counts to the store, and flushWithin is the timeout of one
+// write.
 const (
 	flushEvery  = time.Second
 	flushWithin = 5 * time.Second
 )
 
-// NewCounter returns a counter that writes to the store. logger and registerer may be nil.
+// NewCounter returns a Counter that writes its counts to the store. The arguments logger and registerer may be nil.
 func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Registerer) (*Counter, error) {
 	if store == nil {
 		return nil, errors.New("message counter: the store must be set")
@@ -63,9 +64,9 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the decisions of a call with the given number of asked users. The function told adds the decisions of the
-// call to the collected counts, so that most calls need no memory for counts. While told runs, it blocks other calls of
-// Add. Add does not call told when the counter is full.
+// Add counts the decisions of a call that asked about the given number of users. The argument told is a function that
+// adds the decisions of the call to the collected counts, so that most calls need no memory for counts. While told
+// runs, it blocks other calls of Add. If the Counter already has counts for too many messages, Add does not call told.
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +83,7 @@ func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	told(to)
 }
 
-// Run flushes the counts once a second until ctx ends, and then flushes the counts once more.
+// Run writes the collected counts to the store once a second until ctx ends, and then once more.
 func (c *Counter) Run(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -97,8 +98,8 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// flushWithin flushes the counts with a timeout. flushWithin logs when flushes begin to fail, and when they succeed
-// again.
+// flushWithin writes the collected counts to the store with a timeout. flushWithin logs when such writes begin to fail,
+// and when they succeed again.
 func (c *Counter) flushWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
@@ -115,8 +116,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds the collected counts to the store. If the store could not add some counts, the counter keeps these counts
-// for the next flush.
+// Flush adds the collected counts to the store. If the store could not add some counts, the Counter keeps these counts
+// for the next Flush.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:
@@ -154,8 +155,8 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// putBack adds the deltas of a failed flush to the collected counts. putBack copies the deltas, because the store may
-// still read the original deltas.
+// putBack adds the counts that could not be written to the store to the collected counts again. putBack copies the
+// counts, because the store may still read the originals.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
 		again := &deltas[i].Answers
@@ -163,7 +164,8 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// ListMessages flushes the counts of this instance and then lists the store's messages, without activity; see Store.
+// ListMessages writes the counts of this instance to the store and then lists the store's messages; see Store. The list
+// does not contain the artificial messages of Activity.
 func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return Page{}, err
@@ -173,7 +175,8 @@ func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	return c.store.ListMessages(ctx, q)
 }
 
-// MessageCounts flushes the counts of this instance and then returns the store's counts of the message; see Store.
+// MessageCounts writes the counts of this instance to the store and then returns the store's counts of the message; see
+// Store.
 func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, err
@@ -181,17 +184,17 @@ func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([
 	return c.store.MessageCounts(ctx, message)
 }
 
-// SetTitle replaces the title of the message; see Store.
+// SetTitle replaces the title of the message in the store; see Store.
 func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	return c.store.SetTitle(ctx, message, title)
 }
 
-// titlesAtOnce is the maximum number of titles that Titles reads at the same time.
+// titlesAtOnce is the maximum number of message titles that Titles reads from the store at the same time.
 const titlesAtOnce = 64
 
-// Titles returns the titles of the messages that have a title, even of messages that the store does not count. Titles
-// reads the titles concurrently, so that a store on several servers combines the reads into a few round trips. After an
-// error, Titles starts no further reads, and returns the error with the titles that it has read.
+// Titles returns the titles of those of the messages that have a title, even of messages that the store does not count.
+// Titles reads the titles concurrently, so that a store on several servers combines the reads into a few round trips.
+// After an error, Titles starts no further reads, and returns the error with the titles that it has already read.
 func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
 	var mu sync.Mutex
 	var failed error

@@ -1,21 +1,23 @@
-// Package messages counts for each message how many users were asked for, allowed, released and denied, by channel,
-// limit and segment.
+// Package messages counts, for each message (campaign), about how many users callers asked, and how many sends were
+// allowed, released and denied. The counts are separate by channel, limit and segment.
 //
-// The counts of sends are exact. A store counts a send in the same atomic step that records or removes the send. A
-// retry after a lost reply is therefore not counted twice.
+// The counts of recorded and released sends are exact. A store counts a send in the same atomic step that records or
+// removes the send. A retry after a lost reply is therefore not counted twice.
 //
 // The counts of decisions are approximate. Each instance counts the decisions that it returned, and writes these counts
-// once a second, so that counting does not delay calls. A user who is denied three times counts as three decisions. An
-// instance that is killed loses the decision counts of its last second.
+// to the store once a second, so that counting does not delay calls. A user who is denied three times counts as three
+// decisions. An instance that is killed loses the decision counts of its last second.
 //
-// Activity is the sum of the decisions of all calls of an hour, in parts of five minutes. A store keeps activity as a
-// message in a separate namespace, so that all instances share the activity and a restart loses nothing.
+// Activity is the number of decisions of all calls of an hour, in parts of five minutes. A store keeps these numbers as
+// the counts of an artificial message in a separate namespace, so that all instances share them and a restart does not
+// lose them.
 //
-// A store keeps counts after the last call as long as it keeps logs, but at least a day and at most MaxKeep. The store
-// counts every message that it remembers (see capping.MessageMemory). If suppression, the holdout or quiet hours deny
-// all users of a call, the store gets no filter call. The decisions of the call then begin the counts of the message
-// (see Delta.Begins). If the store did not remember the message of a send when it recorded the send, it counts neither
-// the send nor its release. The erasure of a user changes no count, because the user's sends were made.
+// After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a day
+// and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If suppression,
+// the holdout or quiet hours deny all users of a call, the store gets no filter call. The decisions of such a call then
+// begin the counts of the message (see Delta.Begins). If the store did not remember the message of a send when it
+// recorded the send, it counts neither the send nor its release. The erasure of a user does not change the counts,
+// because the user's sends were made.
 //
-// A title is the name of a message for people. A store keeps the title as long as the counts of the message.
+// A title is the name of a message that people see. A store keeps the title as long as the counts of the message.
 package messages

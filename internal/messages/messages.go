@@ -7,17 +7,18 @@ import (
 	"capper/internal/capping"
 )
 
-// MinKeep and MaxKeep bound the time for which a store keeps counts after the last call. Between these bounds, a store
-// keeps counts as long as logs.
+// MinKeep and MaxKeep bound the time for which a store keeps the counts of a message after the last call. Between these
+// bounds, a store keeps the counts as long as recorded sends.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor returns how long a store keeps counts after the last call, if it keeps logs for the given retention.
+// KeepFor returns how long a store keeps the counts of a message after the last call, if it keeps recorded sends for
+// the given retention.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
-// Key identifies the sends and decisions that are counted together: one message on one channel.
+// Key identifies which sends and decisions a store counts together: those of one message on one channel.
 type Key struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
@@ -39,7 +40,8 @@ type Sends struct {
 	AtLeast bool
 }
 
-// Answers holds the numbers of calls and of the decisions that callers received. The maps may be nil.
+// Answers holds the number of calls about a message, and the numbers of decisions that the callers received. The maps
+// may be nil.
 type Answers struct {
 	Calls       int64
 	Asked       int64 // users in all calls; a user counts once in each call
@@ -55,7 +57,7 @@ type Answers struct {
 }
 
 // AllWithheld reports whether suppression, the holdout or quiet hours denied every user of the calls, so that the store
-// judged no log.
+// applied no limit.
 func (a *Answers) AllWithheld() bool {
 	var withheld int64
 	for _, by := range []capping.Reason{capping.BySuppression, capping.ByHoldout, capping.ByQuiet} {
@@ -64,28 +66,30 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether the delta begins the counts of a message that the store does not count yet. A delta begins
-// counts if it is activity, has at least capping.BulkUsers asked users, or if all its users were withheld. If all users
-// were withheld, the store gets no filter call, so Begins asks the memory whether the store counts the message.
+// Begins reports whether a store must begin to count the message if it does not count it yet. This is so if the delta
+// belongs to Activity, has at least capping.BulkUsers asked users, or if all its users were withheld (AllWithheld). If
+// all users were withheld, the store gets no filter call, so Begins asks the memory whether the store counts the
+// message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
 
-// SegmentAnswers holds the numbers of decisions for users of one segment.
+// SegmentAnswers holds the numbers of decisions about users of one segment.
 type SegmentAnswers struct{ Asked, Allowed, Denied int64 }
 
-// Delta holds decision counts to add to the counts of a key.
+// Delta holds counts of decisions that a store must add to the counts of a message on a channel.
 type Delta struct {
 	Key
 	Answers
 }
 
-// Store keeps the counts of messages. capping.As finds a Store in a capping.Store. A Store is safe for concurrent use,
-// and every method returns within the deadline of ctx.
+// Store keeps the counts of sends and decisions of messages. The function capping.As finds a Store in a capping.Store.
+// A Store is safe for concurrent use, and every method returns within the deadline of ctx.
 //
 // The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
-// the call denied every user. A merge with capping.Merge.Counted also begins the counts of its messages. A merge adds
-// no calls and no decisions to Answers. The merge changes Last, with the precision of an hour, but not First.
+// the call denied every user. A merge of sends from another store with capping.Merge.Counted also begins the counts of
+// their messages. A merge of sends adds no calls and no decisions to Answers. It changes Answers.Last, with the
+// precision of an hour, but not Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
 	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an
@@ -105,7 +109,8 @@ type Store interface {
 	Title(ctx context.Context, message capping.Message) (string, error)
 }
 
-// NotAddedError lists the deltas that the store may not have added. The store has added all other deltas.
+// NotAddedError lists the decision counts (deltas) that the store may not have added. The store has added all other
+// deltas.
 type NotAddedError struct {
 	Deltas []Delta
 	Err    error

@@ -8,7 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Query selects the messages of a list. The zero value with a Max selects the messages with the latest calls.
+// Query selects the messages of a list, and their order. A Query in which only Max is set selects the messages with the
+// latest calls.
 type Query struct {
 	Since   capping.Instant // the last call of the message was at this instant or later
 	Until   capping.Instant // the last call of the message was before this instant; 0: no bound
@@ -20,16 +21,17 @@ type Query struct {
 	Max     int       // the largest number of messages on a page
 }
 
-// Order is the order of messages in a list.
+// Order is the order in which a list shows messages.
 type Order uint8
 
-// The numbers of these orders must not change, because they are part of the cursors that callers hold.
+// The numbers of these constants must not change, because they are part of the cursors (page positions) that callers
+// keep.
 const (
 	ByLast  Order = iota // the message with the latest call first
 	ByAsked              // the message with the most asked users first
 )
 
-// Position is the position of a message in a list. A Position without a message is before all messages with its Value.
+// Position is a position in a list of messages. A Position without a message is before all messages with its Value.
 type Position struct {
 	Value int64 // Answers.Last in the order ByLast, Answers.Asked in the order ByAsked
 	Key
@@ -43,8 +45,8 @@ type Page struct {
 	Next *Position
 }
 
-// Compare compares the positions of two messages in a list with this order. Messages with equal values are sorted by id
-// and channel.
+// Compare compares the positions of two messages in a list with this order. A list sorts messages with equal values by
+// id and channel.
 func (o Order) Compare(a, b Position) int {
 	if o == ByAsked { // the reverse order of a Redis index
 		return cmp.Or(cmp.Compare(b.Value, a.Value), -cmp.Compare(a.Channel, b.Channel),
@@ -54,7 +56,8 @@ func (o Order) Compare(a, b Position) int {
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// Behind reports whether the position p is after Query.After.
+// Behind reports whether the position p in the list is after Query.After, so that its message belongs to this page or a
+// later one.
 func (q *Query) Behind(p Position) bool {
 	switch {
 	case q.After == nil:
@@ -65,7 +68,7 @@ func (q *Query) Behind(p Position) bool {
 	return q.Order.Compare(*q.After, p) < 0
 }
 
-// Within reports whether the query selects messages with this last call and this number of asked users.
+// Within reports whether the query selects a message with this time of the last call and this number of asked users.
 func (q *Query) Within(last capping.Instant, asked int64) bool {
 	return last >= q.Since && (q.Until == 0 || last < q.Until) && asked >= q.AtLeast
 }
@@ -73,14 +76,14 @@ func (q *Query) Within(last capping.Instant, asked int64) bool {
 // Wants reports whether the query selects messages with this key.
 func (q *Query) Wants(key Key) bool { return q.Match == nil || q.Match(key) }
 
-// Candidate is a message that a store considers for a page.
+// Candidate is a message that a store considers for a page of a list.
 type Candidate struct {
 	Key
 	Last  capping.Instant
 	Asked int64
 }
 
-// At returns the position of the candidate in a list with this order.
+// At returns the position of the candidate in a list with the order o.
 func (c *Candidate) At(o Order) Position {
 	if o == ByAsked {
 		return Position{c.Asked, c.Key}
@@ -88,14 +91,14 @@ func (c *Candidate) At(o Order) Position {
 	return Position{int64(c.Last), c.Key}
 }
 
-// First sorts the candidates by this order and returns the first n candidates.
+// First sorts the candidates for a page by this order and returns the first n of them.
 func (o Order) First(list []Candidate, n int) []Candidate {
 	slices.SortFunc(list, func(a, b Candidate) int { return o.Compare(a.At(o), b.At(o)) })
 	return list[:min(n, len(list))]
 }
 
-// Cut returns the candidates of one page, and the position after which the next page begins. list holds the first
-// candidates in the order of the query, and more than Query.Max if there is a next page.
+// Cut returns the candidates that belong to one page, and the position after which the next page begins. The argument
+// list holds the first candidates in the order of the query, and more than Query.Max if there is a next page.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil
@@ -104,7 +107,7 @@ func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	return list[:q.Max], &at
 }
 
-// Named reports whether the text, an id or a title, contains Query.Part in upper or lower case.
+// Named reports whether a message's id or title (the argument text) contains Query.Part in upper or lower case.
 func (q *Query) Named(text string) bool {
 	return strings.Contains(text, q.Part) || strings.Contains(strings.ToLower(text), strings.ToLower(q.Part))
 }

@@ -8,15 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTitle is the largest length of a title in characters.
+// MaxTitle is the maximum length of a message's title in characters.
 const MaxTitle = 200
 
-// ErrNotRemembered is the error of Store.SetTitle for a message that the store would not count.
+// ErrNotRemembered is the error of Store.SetTitle for a message that the store has no space to remember, and would not
+// count.
 var ErrNotRemembered = errors.New(
 	"the store does not count this message now, because too many new messages have few users")
 
-// CheckTitle returns the title without blanks at its ends. CheckTitle returns an error if the title is not UTF-8, has a
-// hidden character, or is longer than MaxTitle. The title "" means no title.
+// CheckTitle returns the title of a message without blanks at its ends. CheckTitle returns an error if the title is not
+// UTF-8, has a hidden character, or is longer than MaxTitle. The title "" means that the message has no title.
 func CheckTitle(title string) (string, error) {
 	if !utf8.ValidString(title) {
 		return "", errors.New("a title must be UTF-8")
@@ -31,7 +32,7 @@ func CheckTitle(title string) (string, error) {
 	return title, nil
 }
 
-// hidden reports whether the character is a control character, ends a line, or changes the direction of text.
+// hidden reports whether a character is a control character, ends a line, or changes the direction of text.
 func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }

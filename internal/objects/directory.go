@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Directory is a location in a directory, on one machine or on a shared file system with working flock and rename. If
-// the file system hangs, every method except Replace returns when its context ends.
+// Directory is a Location that stores objects as files in a directory, on one machine or on a shared file system with
+// working flock and rename. If the file system hangs, every method except Replace returns when its context ends.
 type Directory struct {
 	root string
 	hung hung
@@ -24,7 +24,8 @@ type Directory struct {
 
 var _ Location = (*Directory)(nil)
 
-// NewDirectory returns a Directory whose files are below root. The directory root need not exist yet.
+// NewDirectory returns a Directory whose objects are files below the directory root. The directory root need not exist
+// yet.
 func NewDirectory(root string) *Directory { return &Directory{root: filepath.Clean(root)} }
 
 // lockName is the name of the lock file that Replace holds while it replaces a document.
@@ -38,7 +39,7 @@ func (d *Directory) Name() string { return d.root }
 
 func (d *Directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-// ReadTagged implements Source. The tag is a hash of the document's content.
+// ReadTagged implements Source. The returned tag is a hash of the document's content.
 func (d *Directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	body, err := d.Read(ctx, key, MaxDocumentBytes)
 	if err != nil {
@@ -98,7 +99,7 @@ func (d *Directory) Overwrite(ctx context.Context, key string, body []byte) erro
 	return d.hung.do(ctx, d.path(key), func() error { return d.write(key, body) })
 }
 
-// write replaces a file atomically. After a crash, and for a concurrent reader, the file has either its old or its new
+// write replaces a file atomically: after a crash, and for a concurrent reader, the file has either its old or its new
 // content.
 func (d *Directory) write(key string, body []byte) error {
 	path := d.path(key)
@@ -130,7 +131,7 @@ func syncDirectory(path string) error {
 }
 
 // Replace implements Location. Replace holds a file lock while it compares the tag and writes the document. If the
-// process dies, the operating system releases the lock.
+// process dies, the operating system releases the file lock.
 func (d *Directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := os.MkdirAll(d.root, 0o755); err != nil {
 		return "", err
@@ -183,8 +184,8 @@ func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// list returns the objects whose keys begin with prefix. list reads only the folder in which prefix ends, and its
-// subfolders whose keys can begin with prefix.
+// list returns the objects whose keys begin with prefix. list reads only the folder in which prefix ends, and those of
+// its subfolders whose keys can begin with prefix.
 func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object
 	root := filepath.Dir(d.path(prefix+"x")) + string(filepath.Separator) // the separator makes WalkDir follow a link

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Files opens the input files of segmentbuild. Open accepts the names that Glob returns.
+// Files finds and opens the input files of the program segmentbuild. Open accepts the names that Glob returns.
 type Files interface {
 	// Glob returns the files that match the pattern. If no file matches, Glob returns no error. Glob returns a name
 	// without wildcards unchanged.
@@ -17,13 +17,13 @@ type Files interface {
 	Open(ctx context.Context, name string) (body io.ReadCloser, sizeBytes int64, err error)
 }
 
-// Dated is implemented by bodies that can return the time at which their content was last written.
+// Dated is implemented by open files and S3 objects that can return the time at which their content was last written.
 type Dated interface {
 	ChangedAt() time.Time
 }
 
-// ChangedAt returns when the file behind a body from Files.Open was last written. If the body has no time of the last
-// write, like the body of a pipe, ok is false.
+// ChangedAt returns when an input file that Files.Open has opened was last written. If this time is unknown, for
+// example for a pipe, ok is false.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:
@@ -36,7 +36,7 @@ func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
-// Matches holds the files that match a pattern.
+// Matches holds the names of the input files that match a pattern.
 type Matches struct {
 	Names []string // in ascending order; Files.Open accepts these names
 	// LeftOut holds files that match the pattern but contain no data. Such files are hidden files, and files that jobs

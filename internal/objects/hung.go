@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// hung runs file operations that may never return, for example on a network mount whose server is down. A caller of
-// hung waits only until the caller's context ends. The zero value of hung is ready to use.
+// hung runs file operations that may never return, for example on a network mount whose server is down. A caller waits
+// for such an operation only until the caller's context ends. The zero hung is ready to use.
 type hung struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// do runs work, but returns early with an error when ctx ends. A later operation on the path waits until work ends, so
-// at most one abandoned operation per path exists. The caller may read the results of work only if the error is not the
-// error of ctx.
+// do runs the function work, but returns early with an error when ctx ends. A later operation on the same path waits
+// until work ends, so at most one abandoned operation per path exists. The caller may read the results of work only if
+// the error is not the error of ctx.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {
@@ -39,7 +39,7 @@ func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	}
 }
 
-// enter waits until no operation runs on the path.
+// enter waits until no other file operation runs on the path.
 func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -66,7 +66,7 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 }
 
 // readRegular reads a regular file of at most limit bytes. readRegular rejects other kinds of files, such as pipes,
-// because reading a pipe would block. readRegular checks the kind of the file before and after opening the path.
+// because reading a pipe would block. readRegular checks the kind of the file before and after it opens the path.
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {

@@ -13,15 +13,15 @@ import (
 	"syscall"
 )
 
-// LocalFiles reads input files from the file system.
+// LocalFiles reads the input files of segmentbuild from the file system.
 type LocalFiles struct{}
 
 var _ Files = LocalFiles{}
 
-// Glob implements Files. Both "**" and "*/" follow links to directories. If a pattern with "[" is also the name of an
-// existing file, Glob returns only this file. The reason is that a shell may expand *.csv to a name with "[", and such
-// a name does not match itself as a pattern. A pattern with * or ? is always a pattern, so that a file called *.csv by
-// accident does not hide other files.
+// Glob implements Files. Both "**" and "*/" follow symbolic links to directories. If a pattern with "[" is also the
+// name of an existing file, Glob returns only this file. The reason is that a shell may expand "*.csv" to a name with
+// "[", and such a name does not match itself as a pattern. A pattern with "*" or "?" is always a pattern, so that a
+// file with the accidental name "*.csv" does not hide other files.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
@@ -79,8 +79,8 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 	return f, stat.Size(), nil
 }
 
-// localWalk collects the names of all files below a folder. Like the pattern "*/", localWalk follows links to folders.
-// localWalk does not follow a link to a folder that contains the link.
+// localWalk collects the names of all files below a folder. localWalk follows symbolic links to folders, like the
+// pattern "*/". localWalk does not follow a link to a folder that contains the link.
 type localWalk struct {
 	ctx   context.Context
 	names []string
@@ -100,7 +100,8 @@ func walkLocal(ctx context.Context, root string) ([]string, error) {
 	return w.names, err
 }
 
-// enter walks one folder. The argument above holds the resolved paths of the parent folders.
+// enter collects the names of the files below one folder. The argument above holds the resolved paths of the parent
+// folders.
 func (w *localWalk) enter(folder string, above []string) error {
 	place, err := resolved(folder)
 	if err != nil || slices.Contains(above, place) {
@@ -139,8 +140,8 @@ func resolved(folder string) (string, error) {
 	return filepath.Abs(place)
 }
 
-// isFolder reports whether an entry is a folder or a link to a folder. isFolder reports a dangling link as a file. If
-// the pattern matches a dangling link, opening the link returns a clear error.
+// isFolder reports whether a directory entry is a folder or a symbolic link to a folder. isFolder treats a dangling
+// link as a file. If the pattern matches a dangling link, opening the link returns a clear error.
 func isFolder(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir(), nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrNotFound, ErrNotModified and ErrLostRace are errors of locations. Callers recognise these errors with errors.Is.
+// ErrNotFound, ErrNotModified and ErrLostRace are errors of a Location. Callers recognise these errors with errors.Is.
 var (
 	// ErrNotFound reports that the object does not exist.
 	ErrNotFound = errors.New("not found")
@@ -23,7 +23,7 @@ var (
 var errTruncated = errors.New("truncated")
 
 // StorageError reports a fault of the storage or of the connection to the storage, such as a refused connection, a
-// rejected key or a full disk. A StorageError says nothing about the stored objects, and a retry may succeed.
+// rejected key or a full disk. The stored objects may be intact in spite of a StorageError, and a retry may succeed.
 type StorageError struct{ Err error }
 
 func (e *StorageError) Error() string { return e.Err.Error() }
@@ -32,7 +32,7 @@ func (e *StorageError) Unwrap() error { return e.Err }
 // Source has the methods of a Location that read objects. Implementations are safe for concurrent use and return as
 // soon as ctx ends.
 type Source interface {
-	// Name returns the location as the user wrote it.
+	// Name returns the text with which the user named the location.
 	Name() string
 	// ReadTagged returns a document and its tag, which is an opaque version. If tag is not empty and is still the
 	// document's tag, ReadTagged returns ErrNotModified; this costs one conditional request. If the document does not
@@ -46,8 +46,8 @@ type Source interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 }
 
-// Location stores objects in a directory or below a prefix of an S3 bucket. A caller that has passed a body to a
-// Location must not change the body afterwards.
+// Location stores objects in a directory or below a prefix of an S3 bucket. A caller that has passed a body to a method
+// must not change the body afterwards.
 type Location interface {
 	Source
 	// Put stores an object that never changes. If an object of the same size already exists, Put writes nothing, and
@@ -64,7 +64,7 @@ type Location interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// MaxDocumentBytes is the maximum size of a document that ReadTagged reads.
+// MaxDocumentBytes is the maximum size of a document (replaceable object) that ReadTagged reads.
 const MaxDocumentBytes = 1 << 20
 
 // Object describes an object that List found in a location.
@@ -76,7 +76,7 @@ type Object struct {
 
 const s3Scheme = "s3://"
 
-// schemeRule matches the beginning of a URL. schemeRule also matches mistyped URLs such as s3:/bucket, because no
+// schemeRule matches the beginning of a URL. schemeRule also matches mistyped URLs such as "s3:/bucket", because no
 // folder has such a name.
 var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 
@@ -84,8 +84,8 @@ var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 // slashes.
 func IsURL(location string) bool { return schemeRule.MatchString(location) }
 
-// Open returns the location at a directory or at s3://bucket/prefix. Open does not access the directory or the bucket.
-// If the directory or the bucket does not exist, the first read reports this.
+// Open returns the Location for a directory or for s3://bucket/prefix. Open does not access the directory or the
+// bucket. If the directory or the bucket does not exist, the first read returns an error.
 func Open(ctx context.Context, location string, cfg S3Config) (Location, error) {
 	if rest, ok := strings.CutPrefix(location, s3Scheme); ok {
 		bucket, prefix, _ := strings.Cut(rest, "/")
@@ -105,8 +105,8 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	return NewDirectory(location), nil
 }
 
-// readAll reads at most limit bytes, and returns an error if r has more bytes. If sizeBytes is known, r must have
-// exactly sizeBytes bytes; -1 means that the size is unknown.
+// readAll reads r to its end, and returns an error if r has more than limit bytes. The reader r must have exactly
+// sizeBytes bytes; -1 means that the size is unknown.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
 		return nil, fmt.Errorf("object has %d bytes and must have at most %d", sizeBytes, limit)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pattern is a parsed path pattern. The wildcards * ? [ ] do not match a slash. The path element "**" matches any
-// number of directories, including none.
+// pattern is a parsed pattern for the paths of files. The wildcards * ? [ ] do not match a slash. The path element "**"
+// matches any number of directories, including none.
 type pattern struct {
 	text  string
 	parts []string
@@ -33,7 +33,8 @@ func (p *pattern) prefix() string { return p.text[:strings.IndexAny(p.text, "*?[
 
 func (p *pattern) anyDepth() bool { return slices.Contains(p.parts, "**") }
 
-// sort separates the names that match the pattern into data files and files without data.
+// sort selects the names that match the pattern, and separates data files from files without data, such as hidden
+// files.
 func (p *pattern) sort(names []string) Matches {
 	var m Matches
 	slices.Sort(names)
@@ -48,8 +49,8 @@ func (p *pattern) sort(names []string) Matches {
 	return m
 }
 
-// match reports whether a name matches the pattern, and whether the matching file contains data. The arguments are the
-// path elements of the pattern and of the name.
+// match reports whether a file name matches the pattern, and whether, judged by its name, the file contains data. The
+// arguments are the path elements of the pattern and of the name.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {
 		ok = len(parts) == 0 && len(name) == 0
@@ -73,9 +74,9 @@ func match(parts, name []string) (ok, data bool) {
 	return ok, data && !hidden(parts[0], name[0])
 }
 
-// hidden reports whether one path element of a name marks a file without data. A pattern that contains the hidden
-// prefix or ending of the path element selects the file as a file with data. A partition such as _date=2026-01-01
-// contains data.
+// hidden reports whether one path element of a file's name shows that the file contains no data, for example
+// "_SUCCESS". If the pattern itself contains the hidden prefix or ending of the path element, the file counts as a data
+// file. A partition such as "_date=2026-01-01" contains data.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

@@ -16,35 +16,36 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// s3PartBytes and s3Parallel limit the parts in which large objects are read and written in parallel.
+// s3PartBytes and s3Parallel are the size, and the number at a time, of the parts in which large S3 objects are read
+// and written.
 const (
 	s3PartBytes = 8 << 20
 	s3Parallel  = 4 // number of parts of one object that are transferred at a time; segments are also read in parallel
 )
 
-// S3Config configures the connection to S3. The zero value means AWS, configured by the default chain of the SDK:
+// S3Config configures the connection to S3. The zero value means AWS, configured by the default chain of the AWS SDK:
 // environment, shared files, instance role.
 type S3Config struct {
 	Endpoint string // URL of a server other than AWS; empty: AWS_ENDPOINT_URL_S3, else AWS
 	Region   string // empty: the region from the SDK's default chain, else us-east-1
-	// Patient makes requests retry until their context ends. Commands that nothing restarts automatically set Patient.
-	// Other requests retry only a few times, because their callers try again later.
+	// Patient makes the client retry requests until their context ends. Commands that nothing restarts automatically
+	// set Patient. Without Patient, the client retries only a few times, because its callers try again later.
 	Patient bool
-	// Retrying is a function that patient requests call after each failed attempt, with the error of this attempt.
-	// Several goroutines may call Retrying at once. Nil means that nothing is called.
+	// Retrying is a function that the client calls, if Patient is set, with the error of each failed attempt. Several
+	// goroutines may call Retrying at once. Nil disables the call.
 	Retrying func(error)
 	// MaxPause is the maximum pause between two attempts. 0 means 5 seconds.
 	MaxPause time.Duration
-	// Stall is the time for which a request may transfer no byte. After this time, the request is cancelled and
-	// retried. 0 means one minute.
+	// Stall is the longest time for which a request may transfer no byte. After this time, the client cancels and
+	// retries the request. 0 means one minute.
 	Stall time.Duration
 	// PathStyle puts the name of the bucket into the path of request URLs instead of the host name. Nil means true if
 	// Endpoint is set.
 	PathStyle *bool
 }
 
-// S3Flags holds the command-line flags that configure an S3 server. The credentials come from the default chain of the
-// SDK.
+// S3Flags holds the command-line flags that configure the connection to an S3 server. The credentials come from the
+// default chain of the AWS SDK.
 type S3Flags struct {
 	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS. Without this flag, the environment variable AWS_ENDPOINT_URL_S3 applies."`
 	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region of the S3 bucket. Without this flag, the environment variable AWS_REGION applies."`
@@ -60,8 +61,8 @@ func (f *S3Flags) Over(cfg S3Config) S3Config {
 	return cfg
 }
 
-// bucket is a location below a prefix of an S3 bucket. The contexts of the callers limit the duration of requests. The
-// function setRetries configures how the SDK retries requests.
+// bucket is a Location below a prefix of an S3 bucket. The contexts of the callers limit the duration of requests. The
+// function setRetries configures how the AWS SDK retries requests.
 type bucket struct {
 	location string
 	name     string

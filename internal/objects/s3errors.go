@@ -12,8 +12,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// failed translates an error of the SDK into an error of this package, and adds the action and the object. failed drops
-// details that only the SDK's authors need. Every error except ErrNotFound and ErrNotModified becomes a StorageError.
+// failed translates an error of the AWS SDK into an error of package objects, and adds the action and the object.
+// failed drops details that only the SDK's authors need. Every error except ErrNotFound and ErrNotModified becomes a
+// StorageError.
 func (b *bucket) failed(action, key string, err error) error {
 	var response *awshttp.ResponseError
 	var api smithy.APIError
@@ -37,8 +38,8 @@ func (b *bucket) failed(action, key string, err error) error {
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
 }
 
-// given returns the error response of the server. If the end of the context prevented further attempts, given combines
-// the error response with the context's error.
+// given returns an error with the error response of the S3 server. If the end of the context prevented further
+// attempts, given combines the error response with the context's error.
 func given(err error, last *refusal) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, ended) {
@@ -48,18 +49,18 @@ func given(err error, last *refusal) error {
 	return last
 }
 
-// refusal is an error response of the server.
+// refusal is an error response of the S3 server.
 type refusal struct {
 	status int
 	api    smithy.APIError
 }
 
-// notRights holds error codes of 403 responses whose cause is not a missing permission, but the credentials or the
-// clock.
+// notRights holds those S3 error codes of 403 responses that are due to the credentials or the clock, and not to a
+// missing permission.
 var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
 	"RequestTimeTooSkewed"}
 
-// IsDenied reports whether the server recognised the caller but denied the request because of missing permissions.
+// IsDenied reports whether the S3 server recognised the caller but denied the request because of missing permissions.
 func IsDenied(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.status == http.StatusForbidden && !slices.Contains(notRights, r.api.ErrorCode())

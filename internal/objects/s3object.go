@@ -12,16 +12,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// If a connection breaks while an object is read, s3Object resumes the object up to s3Breaks times in a row. The count
-// restarts after patientBytes bytes have arrived. The pause begins with s3FirstPause and grows with each attempt.
+// If a connection breaks while an S3 object is read, s3Object requests the missing bytes up to s3Breaks times in a row.
+// The count of broken connections restarts after patientBytes bytes have arrived. The pause before each such request
+// begins with s3FirstPause and grows with each attempt.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
 	patientBytes = s3PartBytes
 )
 
-// s3Object reads one object from its first to its last byte. s3Object returns io.EOF only after the announced number of
-// bytes has arrived. All bytes come from one version of the object.
+// s3Object reads one S3 object from its first to its last byte, if necessary over several connections. Its Read returns
+// io.EOF only after the announced number of bytes has arrived. All bytes come from one version of the object.
 type s3Object struct {
 	ctx    context.Context
 	bucket *bucket
@@ -36,7 +37,7 @@ type s3Object struct {
 	since  int64 // value of at when the last connection broke
 }
 
-// start sends the first request. The response determines the version and the size of the object.
+// start sends the first request for the S3 object. The response determines the version and the size of the object.
 func (o *s3Object) start() error {
 	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
 	if err != nil {
@@ -77,7 +78,8 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	}
 }
 
-// noteBreak closes a body that ended early. After too many bodies that ended early, noteBreak returns an error.
+// noteBreak closes a response body that ended too early. If too many bodies have ended too early, noteBreak returns an
+// error.
 func (o *s3Object) noteBreak(err error) error {
 	if o.at-o.since >= patientBytes {
 		o.breaks = 0
@@ -92,7 +94,7 @@ func (o *s3Object) noteBreak(err error) error {
 		o.breaks, err))
 }
 
-// These errors say why s3Object cannot resume reading an object.
+// These errors say why s3Object cannot continue to read an S3 object after a broken connection.
 var (
 	errReplaced  = errors.New("the object was replaced while it was read")
 	errNoVersion = errors.New(
@@ -100,7 +102,7 @@ var (
 	errOtherRange = errors.New("the S3 server sent another range than requested")
 )
 
-// resume waits, and then requests the missing bytes of the version that is being read.
+// resume pauses after a broken connection, and then requests the missing bytes of the same version of the S3 object.
 func (o *s3Object) resume() error {
 	select {
 	case <-o.ctx.Done():
@@ -126,7 +128,7 @@ func (o *s3Object) resume() error {
 	return nil
 }
 
-// notResumed adds errReplaced to the error if the server rejected the request because the object has a new version.
+// notResumed adds errReplaced to the error if the S3 server rejected the request because the object has a new version.
 func (o *s3Object) notResumed(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) && refused.status == http.StatusPreconditionFailed {
@@ -135,8 +137,9 @@ func (o *s3Object) notResumed(err error) error {
 	return err
 }
 
-// sameVersion checks that a response holds the missing bytes of the version that is being read. The condition in the
-// request is not enough, because some servers and proxies ignore the condition.
+// sameVersion checks that a response holds the missing bytes, and that they belong to the version of the S3 object
+// whose first bytes were read. The condition in the request is not enough, because some servers and proxies ignore such
+// conditions.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)

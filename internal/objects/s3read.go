@@ -17,7 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ReadTagged implements Source. The tag is the ETag of the object.
+// ReadTagged implements Source. The returned tag is the ETag of the S3 object.
 func (b *bucket) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
 	if tag != "" {
@@ -42,8 +42,8 @@ func contentLength(n *int64) int64 {
 	return *n
 }
 
-// Read implements Source. If the object is larger than one part, Read uses only the length from the first response, and
-// requests the parts in parallel.
+// Read implements Source. If the S3 object is larger than one part, Read uses only the length from the first response,
+// and requests the parts in parallel.
 func (b *bucket) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	get, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *str
 	return body, nil
 }
 
-// buffer is memory of a fixed size, to which parts of an object are written in any order.
+// buffer is memory of a fixed size, to which the parts of an S3 object are written in any order.
 type buffer []byte
 
 func (b buffer) WriteAt(p []byte, off int64) (int, error) {
@@ -109,9 +109,9 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// ServerDate returns the current time of the S3 server behind a location, rounded down to the second. ServerDate sends
-// a HEAD request for the object key and reads the Date header of the response, whatever the status is. If the location
-// is a directory, ok is false.
+// ServerDate returns the present time by the clock of a location's S3 server, rounded down to the second. ServerDate
+// sends a HEAD request for the object key and reads the Date header of the response, whatever the status is. If the
+// location is a directory, ok is false.
 func ServerDate(ctx context.Context, at Location, key string) (date time.Time, ok bool, err error) {
 	b, ok := at.(*bucket)
 	if !ok {

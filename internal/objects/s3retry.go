@@ -27,12 +27,12 @@ const defaultStall = time.Minute
 // request.
 const maxPause = 5 * time.Second
 
-// setRetries configures how the SDK retries requests. If cfg is Patient, the SDK retries until the context ends.
-// Otherwise the SDK makes its default number of attempts.
+// setRetries configures how the AWS SDK retries requests. If cfg.Patient is set, the SDK retries until the context of
+// the request ends. Otherwise the SDK makes its default number of attempts.
 func setRetries(o *s3.Options, cfg S3Config) {
 	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
-		// Status 409 means that another conditional write is in progress. Status 429 means that the client sent too
-		// many requests.
+		// Retry status 409 and 429, too: 409 means that another conditional write is in progress, and 429 that the
+		// client sent too many requests.
 		s.Retryables = append(s.Retryables, retry.RetryableHTTPStatusCode{
 			Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}}})
 		s.MaxBackoff = cmp.Or(cfg.MaxPause, maxPause)
@@ -47,21 +47,22 @@ func setRetries(o *s3.Options, cfg S3Config) {
 	}
 }
 
-// telling is a retryer for patient requests. A telling sets no limit on the number of attempts, and stores the error of
-// the last attempt. If the context ends during a pause, the SDK itself reports only the end of the context.
+// telling is the aws.Retryer for requests that are retried until their context ends (S3Config.Patient). A telling
+// stores the error of the last attempt. Without it, the SDK would report only the end of the context if the context
+// ends during a pause.
 type telling struct {
 	aws.Retryer
 	tell func(error)
 }
 
-// MaxAttempts returns 0, which means that the SDK makes any number of attempts.
+// MaxAttempts returns 0, which means that the AWS SDK does not limit the number of attempts.
 func (t *telling) MaxAttempts() int { return 0 }
 
-// lastErrorKey is the context key for the last error of an operation.
+// lastErrorKey is the context key under which telling stores the last error of an S3 operation.
 type lastErrorKey struct{}
 
-// GetRetryToken stores the error of the failed attempt and calls S3Config.Retrying. The SDK calls GetRetryToken before
-// each pause.
+// GetRetryToken stores the error of the failed attempt and calls S3Config.Retrying. The AWS SDK calls GetRetryToken
+// before each pause.
 func (t *telling) GetRetryToken(ctx context.Context, opErr error) (func(error) error, error) {
 	if last, ok := ctx.Value(lastErrorKey{}).(*error); ok {
 		*last = opErr
@@ -85,8 +86,8 @@ func keepLastError(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for the duration
-// limit. The limit applies to the idle time, so requests with large bodies do not fail.
+// stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for the given
+// time. Because the limit applies to the idle time, requests with large bodies do not fail.
 func stalling(limit time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext
@@ -100,7 +101,7 @@ func stalling(limit time.Duration) *awshttp.BuildableClient {
 	})
 }
 
-// stallConn is a connection that extends its deadline with every Read and every Write.
+// stallConn is a network connection that extends its deadline with every Read and every Write.
 type stallConn struct {
 	net.Conn
 	limit time.Duration
@@ -121,8 +122,8 @@ func (c *stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// tracing adds the trace context of an operation to the headers of its request. The signature of the request does not
-// cover the headers of the trace context.
+// tracing adds the trace context of an operation to the headers of its S3 request. The signature of the request does
+// not cover these headers.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Put implements Location. The server verifies the SHA-256 of the received bytes. For a large object, the server
+// Put implements Location. The S3 server verifies the SHA-256 of the received bytes. For a large object, the S3 server
 // verifies the SHA-256 of each part.
 func (b *bucket) Put(ctx context.Context, key string, body []byte) (bool, error) {
 	head, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
@@ -81,7 +81,7 @@ func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag strin
 	return "", err
 }
 
-// put sends one conditional PUT request.
+// put sends one conditional PUT request to S3.
 func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	input := &s3.PutObjectInput{
 		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
@@ -101,18 +101,18 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 	return aws.ToString(out.ETag), nil
 }
 
-// ProbeKey is the key of an object that each process writes into an S3 location before its first conditional write. No
-// process reads the probe object.
+// ProbeKey is the key of an object that each process writes into an S3 location before its first conditional write, to
+// check that the server honours conditions. No process reads this object.
 const ProbeKey = "probe.json"
 
-// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On a server that ignores
-// conditions, two publishers could overwrite each other's objects.
+// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On such a server, two
+// publishers of segments could overwrite each other's objects.
 var ErrNoConditions = errors.New(
 	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
 		"nothing was published, because two publishers could overwrite each other")
 
-// probe checks that the server honours conditional writes. The server must refuse to create an object that exists, and
-// to replace an object whose ETag differs.
+// probe checks that the S3 server honours conditional writes. The server must refuse to create an object that exists,
+// and to replace an object whose ETag differs.
 func (b *bucket) probe(ctx context.Context) error {
 	b.probing.Lock()
 	defer b.probing.Unlock()
@@ -136,10 +136,10 @@ func (b *bucket) probe(ctx context.Context) error {
 	return nil
 }
 
-// lostRace reports whether an error means that another process has changed the object. Status 412 means that the
-// condition failed. Status 409 means that another conditional write was in progress. Status 404 means that the object
-// has disappeared since the caller read its tag. If the caller has no tag, status 404 means that the bucket does not
-// exist.
+// lostRace reports whether an error of a conditional write means that another process has changed the object. Status
+// 412 means that the condition failed. Status 409 means that another conditional write was in progress. Status 404
+// means that the object has disappeared since the caller read its tag. If the caller has no tag, status 404 means that
+// the bucket does not exist.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

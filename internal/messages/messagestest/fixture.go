@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// retention is how long the store under test keeps log entries.
+// retention is how long the store under test keeps recorded sends.
 const retention = 7 * 24 * time.Hour
 
 // fixture holds the store of one test case and the model of that store.
@@ -49,7 +49,7 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// key returns a key with a message that no other test case uses.
+// key returns a key with a message that no other test case uses, in the namespace and on the channel.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
 	return messages.Key{Message: capping.Message{Namespace: namespace, ID: id}, Channel: channel}
@@ -57,8 +57,8 @@ func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 
 func (f *fixture) now() capping.Instant { return capping.InstantOf(f.clock.Now()) }
 
-// filter makes a filter call for the message and checks that the verdicts equal those of the model. The parameter most
-// is the largest number of sends of all messages that a user may have; 0 means no limit.
+// filter makes a filter call for the message and checks that the verdicts equal those of the model. The argument most
+// limits how many sends, of all messages together, a user may have; 0 means no limit.
 func (f *fixture) filter(key messages.Key, most int, users ...capping.UserID) {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(users))
@@ -101,7 +101,7 @@ func (f *fixture) add(deltas ...messages.Delta) {
 	require.NoError(f, f.store.AddAnswers(context.Background(), deltas))
 }
 
-// campaigns returns the store's counts of the message for each channel.
+// campaigns returns the store's counts of the message, by channel.
 func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Counts {
 	f.Helper()
 	found, err := f.store.MessageCounts(context.Background(), message)

@@ -10,7 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// randomCalls makes random calls for a few messages with the same users, and then compares the counts.
+// randomCalls makes random calls for a few messages with the same users, and then compares the store's counts with the
+// model.
 func randomCalls(f *fixture) {
 	seed := rand.Uint64()
 	f.Logf("seed %d", seed)

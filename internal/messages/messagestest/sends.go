@@ -85,7 +85,7 @@ func erased(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 210}, f.campaign(key).Sends)
 }
 
-// singles makes more calls with a single user than a capping.MessageMemory remembers messages for.
+// singles makes calls with a single user for more messages than a capping.MessageMemory remembers.
 func singles(f *fixture) {
 	key, users := f.key("", 1), f.users(2600)
 	f.filter(key, 0, users[:100]...)
@@ -95,8 +95,8 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// brought checks that merged sends count as sends but not as decisions. Until a call is answered, the store knows only
-// the number of the sends and the time of the merge.
+// brought checks that sends that are merged from another store count as sends but not as decisions. Until a call about
+// such a message is answered, the store knows only the number of the sends and the time of the merge.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)

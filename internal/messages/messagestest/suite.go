@@ -8,17 +8,17 @@ import (
 	"capper/internal/messages"
 )
 
-// Store is the store under test, which keeps both logs and message counts.
+// Store is the store under test, which keeps both recorded sends and message counts.
 type Store interface {
 	capping.Store
 	messages.Store
 }
 
-// Open opens the store under test for one case. The store stamps sends with the clock, which starts at the
-// real time and never moves back. Open closes the store through t.Cleanup.
+// Open opens the store under test for one test case. The store takes the times of sends from the clock, which starts at
+// the real time and never moves back. Open closes the store through t.Cleanup.
 type Open func(t *testing.T, clock func() time.Time) Store
 
-// Run runs the suite. Run returns when all cases, which run in parallel, have ended.
+// Run runs all test cases of the package in parallel on stores from open. Run returns when all cases have ended.
 func Run(t *testing.T, open Open) {
 	t.Run("campaigns", func(t *testing.T) {
 		for _, c := range cases {

@@ -50,7 +50,7 @@ func titles(f *fixture) {
 	require.NotEmpty(f, f.campaign(key).Title, "answers leave the title")
 }
 
-// earlyTitle gives a message a title before its first call.
+// earlyTitle checks that a message can get a title before the first call about it.
 func earlyTitle(f *fixture) {
 	key, none := f.key("", 1), f.key("", 1)
 	f.setTitle(none.Message, "")
@@ -66,8 +66,8 @@ func earlyTitle(f *fixture) {
 	require.Equal(f, "Early", found.Title)
 }
 
-// tooManyTitles checks that the store accepts titles of messages without calls only for as many messages as it
-// remembers.
+// tooManyTitles checks that the store accepts titles for messages without calls only as long as it can remember these
+// messages.
 func tooManyTitles(f *fixture) {
 	counted := f.key("", 1)
 	f.add(messages.Delta{Key: counted, Answers: some(f.now(), capping.BulkUsers, "v1")})
@@ -89,7 +89,7 @@ func tooManyTitles(f *fixture) {
 	f.setTitle(late, "a second later")
 }
 
-// foundByTitle checks the lists of messages whose id or title contains a text.
+// foundByTitle checks that a list can select the messages whose id or title contains a text.
 func foundByTitle(f *fixture) {
 	var keys []messages.Key
 	for i := range 40 {
@@ -119,7 +119,7 @@ func foundByTitle(f *fixture) {
 	require.Equal(f, "Été number 36", all[0].Title)
 }
 
-// page returns at most 100 of the first messages of a list.
+// page returns the first page of a list of messages, at most 100 of them.
 func (f *fixture) page(q messages.Query) []messages.Counts {
 	f.Helper()
 	q.Max = 100

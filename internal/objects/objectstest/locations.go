@@ -1,4 +1,4 @@
-// Package objectstest runs tests with every kind of location.
+// Package objectstest runs tests with every kind of objects.Location.
 package objectstest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// OnEveryLocation runs a test once for each implementation of objects.Location. Each run has a new, empty location. The
-// test receives the location and its name, which objects.Open accepts.
+// OnEveryLocation runs a test once for each implementation of objects.Location. Each run gets a new, empty location.
+// The test receives the location and its name, which objects.Open accepts.
 func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objects.Location)) {
 	t.Helper()
 	names := map[string]func(t *testing.T) string{

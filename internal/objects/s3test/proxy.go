@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Proxy starts a proxy in front of the test server and returns the proxy's URL. The proxy passes each request through
-// wrap, so that tests can simulate a slow or broken network. The proxy keeps the host name of the request, so that
-// signatures stay valid.
+// Proxy starts an HTTP proxy in front of the S3 test server and returns the proxy's URL. The proxy passes each request
+// through the function wrap, so that tests can simulate a slow or broken network. The proxy keeps the host name of the
+// request, so that signatures stay valid.
 func Proxy(t testing.TB, wrap func(server http.Handler) http.Handler) string {
 	t.Helper()
 	server, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))
@@ -27,8 +27,8 @@ func Proxy(t testing.TB, wrap func(server http.Handler) http.Handler) string {
 	return proxy.URL
 }
 
-// CutBody forwards the response of next, but closes the connection after the given number of body bytes. The headers
-// still announce the whole body.
+// CutBody forwards the response of the handler next, but closes the connection after the given number of body bytes.
+// The headers still announce the whole body.
 func CutBody(w http.ResponseWriter, r *http.Request, next http.Handler, after int) {
 	next.ServeHTTP(&cutWriter{w, after}, r)
 }

@@ -1,5 +1,5 @@
-// Package s3test provides tests with a real S3 server. The server is already running, or scripts/s3.sh starts it for
-// the test run.
+// Package s3test connects tests to a real S3 server. Either the server is already running, or scripts/s3.sh starts it
+// for the test run.
 package s3test
 
 import (
@@ -20,12 +20,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// EnvFile is the environment variable that contains the path of the env file of a running server. scripts/s3.sh writes
-// the env file.
+// EnvFile is the name of an environment variable: it contains the path of a file with the settings of a running S3
+// server. The script scripts/s3.sh writes this file.
 const EnvFile = "CAPPER_TEST_S3"
 
-// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* variables. If the
-// variable EnvFile is not set, Main starts a server, and stops the started server after the tests. TestMain calls Main:
+// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* environment
+// variables. If the environment variable EnvFile is not set, Main starts a server, and stops it after the tests.
+// TestMain calls Main:
 //
 //	func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
 func Main(tests func() int) int {
@@ -64,7 +65,7 @@ func script(verb, dir string) error {
 	return nil
 }
 
-// load sets the environment variables that an env file contains.
+// load sets the environment variables that a file with server settings contains.
 func load(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -84,7 +85,7 @@ func load(file string) error {
 	return lines.Err()
 }
 
-// Client returns an SDK client for the test server, with which a test can check objects directly.
+// Client returns an AWS SDK client for the S3 test server, with which a test can check objects directly.
 func Client() *s3.Client {
 	return s3.New(s3.Options{
 		Region:       os.Getenv("AWS_REGION"),
@@ -95,7 +96,7 @@ func Client() *s3.Client {
 	})
 }
 
-// Bucket creates a bucket with a unique name on the test server and returns the name.
+// Bucket creates a bucket with a unique name on the S3 test server and returns the name.
 func Bucket(t testing.TB) string {
 	t.Helper()
 	name, err := NewBucket(t.Context())
@@ -105,7 +106,7 @@ func Bucket(t testing.TB) string {
 	return name
 }
 
-// NewBucket creates a bucket with a unique name on the test server, for callers without a testing.TB.
+// NewBucket creates a bucket with a unique name on the S3 test server, for callers without a testing.TB.
 func NewBucket(ctx context.Context) (string, error) {
 	name := "t" + strings.ToLower(rand.Text())
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
