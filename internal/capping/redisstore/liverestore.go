@@ -17,7 +17,7 @@ import (
 // restoration, every instance stores its live changes in Redis again, and then confirms that it has done so. Until the
 // end of the restoration, no instance decides users of the partition whom a set could suppress.
 
-// Conditions for the end of a restoration of live changes.
+// These constants are conditions for the end of a restoration of live changes.
 const (
 	// listAfter is the age of a restoration of live changes at which the list of instances is complete. By then, every
 	// running instance has sent a heartbeat, even if Redis had lost the list.

@@ -46,7 +46,7 @@ const (
 	denseVersion = 1 // the version of archives of stores with dense ids
 )
 
-// The names of those files in an archive that are not database files.
+// These constants are the names of those files in an archive that are not database files.
 const (
 	manifestName = "manifest.json"
 	sumName      = "SHA256"

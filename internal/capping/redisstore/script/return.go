@@ -32,8 +32,8 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return encodes the call of return.lua that returns the permits of the request "ask" to the pacers. The pacers keep
-// the first permits, whose number is the argument "used". The caller completes the command of Return with StampReturn.
+// Return encodes the call of return.lua that returns the permits of the request "ask" to the pacers. The first permits,
+// as many as the argument "used" says, are not returned. The caller completes the command of Return with StampReturn.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)

@@ -31,14 +31,14 @@ func later(p, q point) point {
 // may lose its last second of writes, or three seconds with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points holds the known points in time that the partitions have reached, so that a restart with older data is noticed.
-// A points value is safe for concurrent use.
+// points holds the latest known time of each partition, so that the store notices a restart of a server with older
+// data. A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
 }
 
-// progress holds the known points in time that one partition has reached.
+// progress holds the latest known times of one partition, by which a restart with older data is noticed.
 type progress struct {
 	settled point     // if the partition shows an earlier point, it has lost records
 	latest  point     // the point that the latest check found
