@@ -15,8 +15,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// audience holds the arguments that select the users of a command: a file of user ids, or an audience expression that
-// the service evaluates.
+// audience holds the command-line arguments that select users: a file of user ids, or an audience expression that the
+// service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not, after a blank) and parentheses."`
@@ -24,7 +24,7 @@ type audience struct {
 	idFile
 }
 
-// check returns an error unless the arguments name exactly one audience.
+// check returns an error unless the command-line arguments name exactly one audience: a file or an expression.
 func (a *audience) check() error {
 	switch {
 	case a.File == "" && a.Expression == "":
@@ -43,8 +43,8 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts divides the users of the audience expression into several calls about one segments generation. parts stores the
-// name of the generation in a, so that a later run can continue with the same users.
+// parts divides the users of the audience expression into parts, one for each call. All calls read the same segments
+// generation. parts stores the name of this generation in a, so that a later run can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// pinned returns the flag with which a later run selects the same users as this run.
+// pinned returns the command-line flag with which a later run selects the same users as this run.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -71,13 +71,13 @@ func (a *audience) pinned() string {
 	return " with --generation " + a.Generation
 }
 
-// whom describes the audience expression in reports.
+// whom describes, in the output of --json, the audience expression that selected the users.
 type whom struct {
 	Audience           string `json:"audience"`
 	AudienceGeneration string `json:"audience_generation"`
 }
 
-// whom returns the description of the audience expression, or nil if the audience is a file.
+// whom returns the description of the audience expression for the output, or nil if the audience is a file.
 func (a *audience) whom() *whom {
 	if a.Expression == "" {
 		return nil
@@ -85,7 +85,7 @@ func (a *audience) whom() *whom {
 	return &whom{a.Expression, a.Generation}
 }
 
-// read returns the distinct users in the audience file, for dense ids.
+// read returns the distinct users in the audience file, for dense ids (32-bit numbers).
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
@@ -94,7 +94,7 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
-// list returns the distinct users in the audience file, for ids that are not dense.
+// list returns the distinct users in the audience file, for ids that are not dense (not 32-bit numbers).
 func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*ingest.UserList, error) {
 	users, err := a.idFile.list(ctx, on, a.File, scheme)
 	if err == nil && users.Len() == 0 {
@@ -103,10 +103,10 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 	return users, err
 }
 
-// ofFile is the error text for flags that require an audience file, if the audience is an expression.
+// ofFile is the error text for command-line flags that require an audience file, if the audience is an expression.
 const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
 
-// idFile holds the flags for reading a file of user ids.
+// idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
 	Column string `placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column user_id, else a column with a similar name, else the first column."`
@@ -117,7 +117,7 @@ type idFile struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 }
 
-// read returns the distinct users in the file, for dense ids.
+// read returns the distinct users in a file of dense ids (32-bit numbers).
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, f.inputs(path))
@@ -131,7 +131,7 @@ func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*
 	return set.Bitmap().Roaring(), nil
 }
 
-// list returns the distinct users in the file, for ids that are not dense.
+// list returns the distinct users in a file of ids that are not dense (not 32-bit numbers).
 func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, scheme *ids.Scheme) (*ingest.UserList,
 	error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In, Scheme: scheme})
@@ -161,7 +161,8 @@ func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 	}
 }
 
-// unread adds the exit status for bad input to an error of reading the audience, if the file itself is invalid.
+// unread adds the exit status for bad input to an error that occurred while reading an audience file, if the file
+// itself is invalid.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

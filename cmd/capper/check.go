@@ -25,7 +25,7 @@ type checkCommand struct {
 	File string `arg:"" help:"Configuration file to check."`
 }
 
-// Run describes the configuration file, or prints one line for each error in the file.
+// Run prints a description of the configuration file, or one line for each error in the file.
 func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	loaded, err := terminal.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *yamltree.Faults
@@ -78,7 +78,7 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// describeTracing describes which requests are traced and where the service sends spans.
+// describeTracing describes which requests are traced and to which collector the service sends spans.
 func describeTracing(cfg *config.Config) string {
 	t := cfg.Tracing
 	if t.Endpoint == "" {
@@ -94,7 +94,7 @@ func describeTracing(cfg *config.Config) string {
 	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
-// place returns the kind of the store, with its address or directory.
+// place describes the configured store: its kind, and its address or directory.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
 		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
@@ -146,7 +146,8 @@ func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	return strings.Join(names, " and ")
 }
 
-// describeWithheld describes the rules that deny users regardless of earlier sends, and the named audience expressions.
+// describeWithheld describes the configured rules that deny users regardless of earlier sends, and the named audience
+// expressions.
 func describeWithheld(cfg *config.Config) (lines []string) {
 	p := cfg.Policy
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -187,8 +188,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	return lines
 }
 
-// describeNoChannel describes which suppressions ignore calls without a channel. If no suppression depends on the
-// channel, describeNoChannel returns "".
+// describeNoChannel describes which suppressed sets do not apply to calls without a channel. If no suppression depends
+// on the channel, describeNoChannel returns "".
 func describeNoChannel(p *capping.Policy) string {
 	if p.RequireChannel {
 		return "calls without a channel: refused"
@@ -205,7 +206,8 @@ func describeNoChannel(p *capping.Policy) string {
 	return "calls without a channel: allowed (require_channel), past " + strings.Join(passed, ", ")
 }
 
-// describeExempt describes the API keys that may make calls with enforce false, and the rules that these calls ignore.
+// describeExempt describes the API keys that may make calls with "enforce": false, and the rules that such calls
+// ignore.
 func describeExempt(cfg *config.Config) string {
 	const of = "exempt sends (enforce: false): "
 	var from []string
@@ -237,8 +239,8 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard describes the losses of a set for which the service rejects a generation, and the maximum age of the
-// set.
+// describeGuard describes which loss of users in a set makes the service reject a new segments generation, and the
+// maximum age of the set.
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {
@@ -299,7 +301,7 @@ func describePacer(p *pacing.Pacer) string {
 	return p.Name + ": " + strings.Join(parts, ", ")
 }
 
-// describeServer describes the callers, their rights and the limits on calls.
+// describeServer describes who may call the service, with which rights, and the limits on calls.
 func describeServer(s config.Server) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.AdminListen != "" {
@@ -357,7 +359,7 @@ func describeRate(r capping.Rate) string {
 	return fmt.Sprintf("%d users per second, %d at once", r.UsersPerSecond, r.Largest())
 }
 
-// bytesText formats a number of bytes in the way of configuration files, such as 16MiB.
+// bytesText formats a number of bytes in the form that configuration files use, such as 16MiB.
 func bytesText(n int64) string {
 	for shift, unit := range map[int]string{30: "GiB", 20: "MiB", 10: "KiB"} {
 		if n>>shift > 0 && n>>shift<<shift == n && n>>shift < 1024 {

@@ -52,7 +52,7 @@ const description = `Frequency capping: decides, before a send, who may still re
 
 The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.`
 
-// patience is the time after a signal in which a command can write the responses that it has received.
+// patience is how long, after a signal, a command may still write the responses that it has received.
 const patience = 5 * time.Second
 
 // run executes one command line and returns the exit status.
@@ -70,7 +70,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge returns the exit status for an error of the service, or terminal.Done if the error determines no status.
+// judge returns the exit status of the program for an error that the service returned, or terminal.Done if the error
+// determines no exit status.
 func judge(err error) (terminal.Status, string) {
 	if client.HasCode(err, client.CodeInvalidRequest) || client.HasCode(err, client.CodeTooLarge) {
 		return terminal.Usage, ""

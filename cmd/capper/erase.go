@@ -60,15 +60,15 @@ func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return errors.Join(err, terminal.Table(on.Out, terminal.Left, rows...))
 }
 
-// target is a user whose recorded sends are erased.
+// target is a user whose recorded sends the command erases.
 type target struct {
 	id    any // uint32 or string
 	erase func() error
 }
 
-// targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense
-// ids, and the attempt to erase a user reports the failure. The attempt to erase is safe, because the URL path with a
-// number as user id is the same for all kinds of ids.
+// targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense ids
+// (32-bit numbers). A failure then shows when the command tries to erase a user. This attempt is safe, because the URL
+// path with a number as user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {
@@ -107,8 +107,8 @@ func (c *eraseCommand) question(users []target) string {
 	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
-// erase erases the users one after another. erase continues if the log of a user is unavailable, and stops at an error
-// that all further calls would return.
+// erase erases the recorded sends of the users, one user after another. erase continues if the log of a user is
+// unavailable, and stops at an error that all further calls would return.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range users {

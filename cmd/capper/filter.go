@@ -30,13 +30,13 @@ type filterCommand struct {
 	Timeout   time.Duration `default:"15m" help:"Time after the start of the command in which the command retries users whom the service could not decide. Each user is tried at least once."`
 }
 
-// undecided returns the error for users about whom the service could not decide.
+// undecided returns the error of the command if the service could not decide about some users.
 func undecided(users int) error {
 	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
-// Run decides about the audience and writes the allowed users to files. An interrupted run writes no files, but its
-// sends are recorded under the message id.
+// Run asks the service which users of the audience may receive the message, and writes the users to files. An
+// interrupted run writes no files, but the service has recorded its sends under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
@@ -73,7 +73,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// check rejects invalid combinations of flags, and outputs that the command cannot write.
+// check rejects invalid combinations of flags, and output files that the command cannot write.
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
@@ -90,7 +90,7 @@ func (c *filterCommand) check() error {
 	return c.Outputs.Check(c.File)
 }
 
-// todo returns the users about whom the command decides.
+// todo returns the users about whom the command asks the service for decisions.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	scheme, err := c.Scheme(ctx, service)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 	return cli.TodoParts(parts, scheme, c.Batch, c.Parallel), nil
 }
 
-// unwritten adds advice to the error of writing the results: a second run with the same message id gets the same
-// results.
+// unwritten adds advice to an error that occurred while writing the results: a second run with the same message id gets
+// the same results.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
@@ -127,7 +127,7 @@ func (c *filterCommand) unwritten(err error) error {
 		c.MessageID))
 }
 
-// interrupted adds advice to the error of a run that ended early: whether and how to run the command again.
+// interrupted adds advice to the error of a filter command that ended early: whether and how to run the command again.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request returns the same error
@@ -154,8 +154,8 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// decide makes calls about the whole audience. decide retries unavailable users until the time limit. If the service
-// becomes unavailable after its first response, decide retries the remaining users.
+// decide makes filter calls about the whole audience. decide retries unavailable users (without a decision) until the
+// time limit. If the service becomes unavailable after its first response, decide retries the remaining users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -191,14 +191,15 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// waiting returns a text with the number of users that the command will retry, and the reason.
+// waiting returns text that says how many users without a decision the command will retry, and why they have none.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
-// whyUnavailable asks the service why users are unavailable, because responses to filter calls contain no reasons.
-// Every API key may read /healthz, which says whether a restart is necessary. Some keys may not read /v1/status.
+// whyUnavailable asks the service why it cannot decide about some users, because responses to filter calls contain no
+// reasons. Every API key may read /healthz, which says whether a restart is necessary. Some keys may not read
+// /v1/status.
 func whyUnavailable(ctx context.Context, service *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -212,21 +213,21 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	return cli.StatusSays
 }
 
-// request returns the request of the filter calls, without users.
+// request returns the request that all filter calls of the command share, without users.
 func (c *filterCommand) request() client.FilterRequest {
 	return client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
 }
 
-// showSums shows the numbers of users decided so far.
+// showSums shows next to the progress how many users are allowed, denied and undecided so far.
 func showSums(shown *terminal.Progress, s *api.Summary) {
 	decided := decidedOf(s)
 	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed,
 		s.Unavailable))
 }
 
-// decidedOf returns the number of allowed and denied users.
+// decidedOf returns the number of users who are allowed or denied.
 func decidedOf(s *api.Summary) int {
 	decided := s.Allowed
 	for _, n := range s.Denied {
@@ -246,7 +247,7 @@ func sleep(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// filterReport is the output of --json.
+// filterReport is the output of the filter command with --json.
 type filterReport struct {
 	MessageID string `json:"message_id,omitempty"`
 	*whom
@@ -295,8 +296,8 @@ func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Dur
 	return terminal.Table(to, terminal.Left, rows...)
 }
 
-// deniedRows returns table rows: the denied users by limit, the suppressed users by set, and the users whom shadow
-// limits would have denied.
+// deniedRows returns table rows with numbers of users: denied by limit, suppressed by set, and those whom shadow limits
+// (on trial) would have denied.
 func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
 		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {

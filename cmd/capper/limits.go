@@ -44,7 +44,7 @@ func printLimits(on *terminal.Streams, p *api.Policy) error {
 	return printWithheld(on, p)
 }
 
-// printWithheld prints the rules that deny users regardless of earlier sends.
+// printWithheld prints those rules of the policy that deny users regardless of earlier sends.
 func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
@@ -107,7 +107,8 @@ func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	return rows
 }
 
-// zoneOfUser is the name of the zone for quiet hours and calendar limits that depend on the user's own time zone.
+// zoneOfUser is the time zone that the API names for quiet hours and calendar limits that follow each user's own time
+// zone.
 const zoneOfUser = "user"
 
 func windowText(l *api.Limit) string {
@@ -120,7 +121,8 @@ func windowText(l *api.Limit) string {
 	return l.Window + " in " + l.Timezone
 }
 
-// nameText returns the name of a limit. For a shadow limit, which denies nobody, nameText adds a remark.
+// nameText returns the name of a limit for a table. For a shadow limit (on trial), which denies nobody, nameText adds a
+// remark.
 func nameText(l *api.Limit) string {
 	if l.Shadow {
 		return l.Name + " (shadow)"
@@ -128,7 +130,8 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// listed joins names with commas. For no names, listed returns "all", because there is no restriction.
+// listed joins names with commas. For an empty list, listed returns "all", because an empty list means that there is no
+// restriction.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "all"

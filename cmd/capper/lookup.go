@@ -25,23 +25,24 @@ type lookupCommand struct {
 	CSV bool     `name:"csv" help:"Print the result as CSV, with a column for each --set, and print each line as soon as its answer arrives."`
 }
 
-// lookupBatch is the number of users in one lookup call.
+// lookupBatch is the number of users whose segments and sets one lookup call requests.
 const lookupBatch = 50_000
 
-// lookupReport is the output of --json.
+// lookupReport is the output of the lookup command with --json.
 type lookupReport struct {
 	Generation string  `json:"generation"`
 	Users      []found `json:"users"`
 }
 
-// found is the result for one user: api.UserLookup, or api.UserLookupOfID for ids that are not dense.
+// found is the segment and the sets of one user: an api.UserLookup, or an api.UserLookupOfID for ids that are not dense
+// (not 32-bit numbers).
 type found struct {
 	UserID  any      `json:"user_id"`
 	Segment string   `json:"segment"`
 	Sets    []string `json:"sets"`
 }
 
-// foundIn returns the users in a response.
+// foundIn returns the users in the response to a lookup call.
 func foundIn(answer *client.LookupResult) (list []found) {
 	for i := range answer.Users {
 		list = append(list, found{answer.Users[i].UserID, answer.Users[i].Segment, answer.Users[i].Sets})
@@ -52,7 +53,8 @@ func foundIn(answer *client.LookupResult) (list []found) {
 	return list
 }
 
-// Validate rejects missing users, users from two sources, and invalid combinations of output flags.
+// Validate rejects a command line without users, with users from two sources, or with an invalid combination of output
+// flags.
 func (c *lookupCommand) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -95,7 +97,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, &report)
 }
 
-// users returns the users in the arguments or in the file.
+// users returns the users that the command-line arguments or the file list.
 func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service *client.Client) (users cli.Users,
 	err error) {
 	scheme, err := c.Scheme(ctx, service)
@@ -120,7 +122,8 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 	return users, nil
 }
 
-// lookup looks up the users in batches. All batches read the segments generation of the first batch.
+// lookup asks the service for the segments and sets of the users, in batches. All batches read the segments generation
+// of the first batch.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}

@@ -23,7 +23,8 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
 }
 
-// Run removes the recorded sends of a message that was not delivered. Running the command again has no further effect.
+// Run removes the recorded sends of a message that was not delivered. A second run of the command has no further
+// effect.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -60,8 +61,8 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// release runs the function calls, shows the progress of the calls, and prints the sum of their responses. The function
-// calls passes each response to add.
+// release runs the function argument calls, which makes the release calls and passes each response to add. release
+// shows the progress of these calls, and prints the sum of the responses.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -80,7 +81,7 @@ func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	return c.report(on, &sum, time.Since(start))
 }
 
-// report prints the sum over all responses.
+// report prints the sum over all responses to release calls.
 func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, took time.Duration) (err error) {
 	if c.JSON {
 		err = terminal.JSON(on.Out, releaseReport{c.whom(), *sum})
@@ -107,11 +108,11 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// These constants apply to ids that are not dense: the number of users in a release call, and the number of
-// simultaneous calls.
+// For ids that are not dense (not 32-bit numbers), these constants are the number of users in a release call, and the
+// number of simultaneous calls.
 const releaseBatch, releaseCalls = 100_000, 4
 
-// ids returns the users in the file, for ids that are not dense.
+// ids returns the users in the file, for ids that are not dense (not 32-bit numbers).
 func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*cli.IDs, error) {
 	list, err := c.list(ctx, on, scheme)
 	if err != nil {
@@ -120,14 +121,14 @@ func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *
 	return &cli.IDs{UserList: list, Batch: releaseBatch, Parallel: releaseCalls}, nil
 }
 
-// releaseReport is the output of --json.
+// releaseReport is the output of the release command with --json.
 type releaseReport struct {
 	*whom
 	api.ReleaseSummary
 }
 
 // request returns the release request and its number of users. The users come from an audience expression, or from a
-// file of dense ids.
+// file of dense ids (32-bit numbers).
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}

@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// setCommands contains the commands about sets that API calls change.
+// setCommands contains the commands `capper set …`, about sets of users that API calls can change.
 type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision already treats them as members."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; no later decision treats them as members."`
@@ -25,7 +25,7 @@ type setCommands struct {
 	List    cli.SetListCommand    `cmd:"" help:"List all sets, with the number of published users and the numbers of users whom API calls added or removed."`
 }
 
-// setChange holds the arguments of the commands that add or remove users.
+// setChange holds the arguments of the commands that add users to a set or remove them.
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
@@ -37,7 +37,7 @@ type setChange struct {
 	when time.Time
 }
 
-// Validate rejects missing users, users from two sources, and an invalid time.
+// Validate rejects a command line without users, with users from two sources, or with an invalid time of the change.
 func (c *setChange) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -62,7 +62,7 @@ func (c *setChange) Help() string {
 		"change decides again. The API key needs the scope lists."
 }
 
-// users returns the users in the arguments or in the file.
+// users returns the users that the command-line arguments or the file list.
 func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (cli.Users, error) {
 	if c.File != "" {
 		return c.readFile(ctx, on, scheme, c.File)
@@ -95,8 +95,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". Without existing, the command would
-// take file names from a shell pattern such as lists/*.txt for text ids.
+// existing returns the first argument that is the name of an existing file, or "". Without this check, the command
+// would treat file names from a shell pattern such as lists/*.txt as text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
@@ -109,7 +109,7 @@ func (c *setChange) existing() string {
 // stdin is the file name that means standard input.
 const stdin = "-"
 
-// given returns the users in the arguments. If an argument is not a user id, given returns an error.
+// given parses the command-line arguments as user ids. If an argument is not a user id, given returns an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])
@@ -134,7 +134,7 @@ func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	return fmt.Errorf("%w, and there is no such file", other)
 }
 
-// readFile returns the users in a file.
+// readFile returns the users in a file of user ids.
 func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme, file string) (
 	users cli.Users, err error) {
 	n := 0
@@ -159,7 +159,8 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// change makes the call that changes the set, and prints the result. The function of returns the request for the users.
+// change makes the call that changes the set, and prints the result. The function argument of returns the request to
+// add or remove the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cl
 		[]any{"at", changed.At.UTC().Format(milliseconds)})
 }
 
-// failed adds advice to the error of a change.
+// failed adds advice to the error of a call that changes a set.
 func (c *setChange) failed(err error) error {
 	const again = "; then run the same command again; repeating a change is safe"
 	switch {
@@ -204,7 +205,7 @@ func (c *setChange) failed(err error) error {
 	return c.HintedLists(err)
 }
 
-// distinct returns the number of distinct ids.
+// distinct returns how many different ids the slice has.
 func distinct[ID cmp.Ordered](ids []ID) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(ids))))
 }

@@ -43,7 +43,8 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// printStatus prints the status. The argument kind is the kind of user ids, or "" for dense ids.
+// printStatus prints the status of the service. The argument kind is the kind of user ids, or "" for dense ids (32-bit
+// numbers).
 func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	ready := "ready"
 	if !s.Ready {
@@ -84,8 +85,8 @@ func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// guardedRows returns table rows for the guarded sets. The service rejects a generation in which such a set loses too
-// many users.
+// guardedRows returns table rows for the guarded sets. The service rejects a new segments generation in which a guarded
+// set loses too many users.
 func guardedRows(s *api.Status) (rows [][]any) {
 	if r := s.Segments.Refused; r != nil {
 		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,
@@ -112,7 +113,7 @@ func guardedRows(s *api.Status) (rows [][]any) {
 	return rows
 }
 
-// auditText describes the status of the audit.
+// auditText describes the status of the audit (the record of all decisions).
 func auditText(s *api.Status) string {
 	a := s.Audit
 	text := fmt.Sprintf("%s to %s, %d records", a.State, a.To, a.Records)

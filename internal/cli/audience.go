@@ -10,14 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Narrowed holds the flags that restrict a command to some users of an audience expression.
+// Narrowed holds the command-line flags that restrict a command to a part of the users of an audience expression.
 type Narrowed struct {
 	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
 	Salt       string  `placeholder:"TEXT" help:"Text that decides which users --sample selects; another text selects other users."`
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 
-// Audience returns the audience of an expression, restricted by the flags.
+// Audience returns the request for the users of an audience expression, restricted by the flags.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New(
@@ -41,7 +41,8 @@ func (n *Narrowed) Given() bool { return *n != Narrowed{} }
 // that the flag was not given.
 type Percent struct{ From, To float64 }
 
-// UnmarshalText parses a percentage above 0 and at most 100, or a range of two percentages in ascending order.
+// UnmarshalText parses the value of a flag: a percentage above 0 and at most 100, or a range of two percentages in
+// ascending order.
 func (p *Percent) UnmarshalText(text []byte) error {
 	first, last, isCell := strings.Cut(string(text), "-")
 	if !isCell {
@@ -57,7 +58,7 @@ func (p *Percent) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// percentage parses a number with an optional fraction and an optional percent sign.
+// percentage parses a percentage: a number with an optional fraction and an optional percent sign.
 func percentage(text string) (float64, error) {
 	text = strings.TrimSuffix(text, "%")
 	if strings.HasPrefix(text, "+") {
@@ -66,7 +67,7 @@ func percentage(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// pointed is an error in an audience expression, with its position in the expression.
+// pointed is an error in an audience expression, together with its position in the expression.
 type pointed struct {
 	error
 	expression string
@@ -87,7 +88,7 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// Pointed adds the position in the audience expression to err, if the service returned such a position.
+// Pointed adds to err the position of the error in the audience expression, if the service returned such a position.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -18,7 +18,7 @@ type compactCommand struct {
 	JSON   bool   `help:"Print the result as JSON."`
 }
 
-// Validate rejects a flag --keep of less than one day.
+// Validate rejects a value of the flag --keep below one day.
 func (c *compactCommand) Validate() error {
 	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
 		return errors.New("--keep: must be at least one day, such as 400d")
@@ -32,7 +32,7 @@ func (c *compactCommand) Help() string {
 		"programs read. If it is stopped, run it again."
 }
 
-// Run compacts the audit.
+// Run compacts the audit: it removes old audit files, and removes erased users from the others.
 func (c *compactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	at, err := c.location(ctx)
 	if err != nil {

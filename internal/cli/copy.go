@@ -9,17 +9,18 @@ import (
 	"capper/client"
 )
 
-// Copy copies lines byte by byte from a reader to a writer, at the rate that Take allows. Callers may call Run once.
+// Copy copies lines unchanged from a reader to a writer, at the rate that the function Take allows. Callers may call
+// Run once.
 //
-// With an Outlet, Copy writes lines only after the consumer of the output has read the previous lines. Copy then counts
-// only lines that the consumer has read. If the consumer reads a line after the time of its permit, Copy takes a second
-// permit for the line, because the send happens at the later time.
+// If Outlet is set, Copy writes lines only after the program that consumes the output has read the previous lines. Copy
+// then counts only lines that the consumer has read. If the consumer reads a line after the time of its permit, Copy
+// takes a second permit for the line, because the send happens at the later time.
 type Copy struct {
 	From io.Reader
 	To   io.Writer
 	Skip int64 // number of lines at the beginning that are not copied
 	Take take
-	// Copy calls Reached with the number of copied lines, including the skipped lines.
+	// Copy calls the function Reached with the number of copied lines, including the skipped lines.
 	Reached func(lines int64)
 	Outlet  outlet // nil: a written line counts as copied
 
@@ -30,7 +31,7 @@ type Copy struct {
 	again   int // number of lines that need a second permit
 }
 
-// take is a function that waits for permits to copy lines. take returns the number of permits, at most most, and the
+// take is a function that waits for permits to copy lines. It returns how many permits it got, at most most, and the
 // time until which the caller may use them.
 type take = func(ctx context.Context, most int) (client.Start, error)
 
@@ -46,14 +47,14 @@ type writeError struct{ error }
 // Unwrap returns the cause of the error.
 func (e *writeError) Unwrap() error { return e.error }
 
-// Lines returns the number of copied lines, which is the sum of the skipped lines and the completely written lines.
-// With an Outlet, Lines counts only lines that the consumer of the output has read.
+// Lines returns the number of copied lines, which is the sum of the skipped lines and the completely written lines. If
+// Outlet is set, Lines counts only lines that the consumer of the output has read.
 func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
-// Unread returns the number of written lines that the consumer of the Outlet has not read yet.
+// Unread returns how many of the written lines the consumer of the output has not read yet.
 func (c *Copy) Unread() int64 { return c.unread.Load() }
 
-// Late returns the number of lines that the consumer of the Outlet read after the time of their permits.
+// Late returns how many lines the consumer of the output read after the time of their permits.
 func (c *Copy) Late() int64 { return c.late.Load() }
 
 // Run copies lines until the input ends, and then returns nil. If copying fails, Run returns an error of Take, a
@@ -75,7 +76,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// some copies some lines of a block.
+// some copies as many lines of a block as the next permits allow.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)
@@ -91,8 +92,8 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 	return nil
 }
 
-// hand writes the number of lines that the consumer will probably read in time, and waits until the consumer has read
-// them.
+// hand writes as many lines as the consumer of the output will probably read in time, and waits until the consumer has
+// read them.
 func (c *Copy) hand(ctx context.Context, b *block) error {
 	for c.again > 0 {
 		start, err := c.Take(ctx, c.again)
@@ -129,10 +130,10 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 // or not at all, so a blocked write has written nothing.
 const pieceSize = 4096
 
-// piece returns the number of lines that fit into one write, at most the first n lines of the block.
+// piece returns how many of the first n lines of the block fit into one write.
 func piece(b *block, n int) int { return max(1, sort.SearchInts(b.ends[:n], b.start+pieceSize+1)) }
 
-// write writes the first n lines of the block.
+// write writes the first n lines of the block to the output.
 func (c *Copy) write(b *block, n int) error {
 	for n > 0 {
 		k := piece(b, n)

@@ -2,14 +2,14 @@
 // commands about whole stores.
 //
 // The commands about audiences divide the users into batches (Todo), collect the decisions (Results) and write them to
-// files (Outputs). All commands share flags: for the service (Service), for the location of the audit (Place) and for
-// the users of an audience expression (Narrowed). The commands add advice to errors that the service returns.
+// files (Outputs). Commands share groups of flags: for the service (Service), for the location of the audit (Place) and
+// for the users of an audience expression (Narrowed). The commands add advice to errors that the service returns.
 //
-// The command `capper pace` copies lines at the rate of a pacer (Copy). The command writes a whole line after the
-// service has granted a permit for the line. If several permits arrive together, the command writes several lines
-// together. The command always knows the number of copied lines, even while a write or a read blocks.
+// The command `capper pace` copies lines at the rate of a pacer (Copy). It writes a whole line after the service has
+// granted a permit for the line. If several permits arrive together, `capper pace` writes several lines together. It
+// always knows the number of copied lines, even while a write or a read blocks.
 //
 // The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
 // compact the audit. The command `capper whatif` replays the decisions under other limits. The commands about the audit
-// read the location of the audit. Only the comparison with the store calls the service.
+// read the files at the location of the audit. Only the comparison of the audit with the store calls the service.
 package cli

@@ -29,7 +29,7 @@ func (c *exportCommand) Help() string {
 		"image:<16 hexadecimal digits> for a user whom the generation does not name."
 }
 
-// Run writes the rows of the export.
+// Run writes the recorded decisions as rows to the output.
 func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Out == "" {
 		return c.write(ctx, on, on.Data())
@@ -40,7 +40,7 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
 }
 
-// rows returns a writer for the rows, in the requested format.
+// rows returns a writer that exports audit records as rows in the requested format.
 func (c *exportCommand) rows(ctx context.Context, ids audit.IDs, to io.Writer) (archive.Rows, error) {
 	if ids.Dense() {
 		rows, err := archive.NewWriter(c.Format, to)

@@ -15,23 +15,23 @@ import (
 	"capper/internal/ids"
 )
 
-// foundIDs is a UserList of the users of an audience expression. The list grows with each response to a call about a
-// part of the audience. The users of one response are consecutive in the list.
+// foundIDs is the list of the users whom the service found for an audience expression. The list grows with each
+// response to a call about a part of the audience. The users of one response are consecutive in the list.
 type foundIDs struct {
 	scheme  *ids.Scheme
 	answers []answer // in the order of arrival
 	users   int
 }
 
-// answer holds the users in the response about a part of the audience. The field begin is the position of the
-// response's first user in the list.
+// answer holds the users in the response to a call about a part of the audience. The field begin is the position of the
+// first of these users in the list.
 type answer struct {
 	part, begin int
 	packed      []byte
 	texts       []string // ids of the kind text
 }
 
-// len returns the number of users in the response.
+// len returns how many users the response contained.
 func (a *answer) len(scheme *ids.Scheme) int {
 	if width := scheme.Width(); width > 0 {
 		return len(a.packed) / width
@@ -45,7 +45,8 @@ func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 // Len implements UserList.
 func (f *foundIDs) Len() int { return f.users }
 
-// at returns the response with the user at a position of the list, and the index of the user in the response.
+// at returns the response that contained the user at a position of the list, and the index of the user in this
+// response.
 func (f *foundIDs) at(position int) (*answer, int) {
 	i := sort.Search(len(f.answers), func(i int) bool { return f.answers[i].begin > position }) - 1
 	return &f.answers[i], position - f.answers[i].begin
@@ -67,7 +68,7 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take adds the users of the response r about a part of the audience to the list. In r, take replaces the users by
+// take adds to the list the users of the response r about a part of the audience. In r, take replaces the users by
 // bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
@@ -84,7 +85,7 @@ func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	return nil
 }
 
-// listed is a packed id with its image.
+// listed is a packed user id with its id image (64-bit keyed hash of the id).
 type listed struct {
 	image uint64
 	id    []byte
@@ -94,7 +95,7 @@ func (l listed) compare(other listed) int {
 	return cmp.Or(cmp.Compare(l.image, other.image), bytes.Compare(l.id, other.id))
 }
 
-// takePacked adds the users of a response with packed ids to the list.
+// takePacked adds to the list the users of a response with packed ids.
 func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	width, parser := f.scheme.Width(), f.scheme.NewParser()
 	imaged := func(id []byte) listed {
@@ -136,7 +137,7 @@ func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// takeTexts adds the users of a response with lists of ids to the list.
+// takeTexts adds to the list the users of a response with lists of text ids.
 func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	images := map[string]uint64{}
 	add := func(id string) (err error) {
@@ -166,8 +167,8 @@ func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// inOrder yields the positions of users in the order of the parts of the audience, which is the order of users in the
-// store.
+// inOrder yields the positions of users in the order of the audience's parts. This is the order in which the store
+// keeps users.
 func (f *foundIDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		answers := slices.Clone(f.answers)

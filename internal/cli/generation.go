@@ -12,8 +12,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// generations returns a function that reads the segments of a generation from a location, and checks that they have the
-// user ids of the audit. If source is "", the function reads from the location in the configuration.
+// generations returns a function that reads a segments generation from a location, and checks that its kind and key of
+// user ids are those of the audit. If source is "", the function reads from the location in the configuration.
 func (p *Place) generations(ctx context.Context, source string, want audit.IDs) (
 	func(context.Context, string) (capping.Segments, error), error) {
 	if source == "" && p.configured != nil {
@@ -42,7 +42,7 @@ func (p *Place) generations(ctx context.Context, source string, want audit.IDs) 
 	}, nil
 }
 
-// generation implements the interface capping.Segments for a snapshot of segments.
+// generation implements the interface capping.Segments for a published snapshot of segments.
 type generation struct {
 	*segments.Snapshot
 }

@@ -14,8 +14,8 @@ import (
 	"capper/internal/ids"
 )
 
-// UserList is a list of user ids that are not dense. The first position is 0. The type *ingest.UserList implements
-// UserList.
+// UserList is a list of user ids that are not dense (not 32-bit numbers). The first position in the list is 0. The type
+// *ingest.UserList implements UserList.
 type UserList interface {
 	Scheme() *ids.Scheme
 	Len() int
@@ -23,25 +23,27 @@ type UserList interface {
 	AppendPacked(dst []byte, position int) []byte // appends the packed form of an id, for kinds with a packed form
 }
 
-// IDs is a list of user ids that are not dense. A command represents each user by its position in the list, so that a
-// bitmap can hold a set of users. The list and the calls have the order of users in the store.
+// IDs is a list of user ids that are not dense (not 32-bit numbers), for the calls of a command. A command represents
+// each user by its position in the list, so that a bitmap can hold a set of users. The list and the calls have the
+// order in which the store keeps users.
 type IDs struct {
 	UserList
 	Batch    int // maximum number of users in a call
 	Parallel int // number of simultaneous calls
 }
 
-// textBytes is the maximum size in bytes of the text ids in a call. The request body of a call may have 16 MiB.
+// textBytes is the maximum total size in bytes of the text ids in a call. It is half of the 16 MiB that the request
+// body of a call may have.
 const textBytes = 8 << 20
 
-// all returns a bitmap of all positions in the list.
+// all returns a bitmap of all positions in the list of ids.
 func (l *IDs) all() *roaring.Bitmap {
 	users := roaring.New()
 	users.AddRange(0, uint64(l.Len()))
 	return users
 }
 
-// write writes the ids at the given positions, one id per line.
+// write writes the ids at the given positions of the list, one id per line.
 func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line []byte
@@ -54,7 +56,7 @@ func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// inOrder yields the given positions in the order of users in the store.
+// inOrder yields the given positions of the list in the order in which the store keeps the users.
 func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	if found, ok := l.UserList.(*foundIDs); ok {
 		return found.inOrder(users)
@@ -62,8 +64,8 @@ func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return roaring.Values(users)
 }
 
-// filter makes filter calls about the users at the given positions. The function each receives one response after
-// another, with bitmaps of positions in the list.
+// filter makes filter calls about the users at the given positions of the list. The function argument each receives one
+// response after another, with bitmaps of positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
 	return l.call(ctx, users, func(ctx context.Context, positions []uint32) (int, func() error, error) {
@@ -78,9 +80,9 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 	})
 }
 
-// call makes several simultaneous calls about the users at the given positions. The function one makes a call about the
-// first n of the positions that it receives. The function one returns the function done, which processes the response.
-// The method call never runs the functions done of two calls at the same time.
+// call makes several simultaneous API calls about the users at the given positions of the list. The function argument
+// one makes a call about the first n of the positions that it receives. It returns the function done, which processes
+// the response. The functions done of two API calls never run at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
@@ -110,7 +112,8 @@ func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	return calls.Wait()
 }
 
-// give writes the ids at the first positions to a request, and returns the number of these positions.
+// give writes ids to a request, from the first of the given positions on, until the request is full. give returns the
+// number of written ids.
 func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) (n int) {
 	if width := l.Scheme().Width(); width > 0 {
 		p := &client.Packed{Bytes: make([]byte, 0, width*len(positions)), Width: width}
@@ -129,7 +132,7 @@ func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) 
 	return n
 }
 
-// place replaces the users in a response by bitmaps of positions in the list.
+// place replaces the users in a response by bitmaps of their positions in the list.
 func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) {
 	if texts != nil {
 		placeTexts(r, texts, positions)
@@ -174,8 +177,8 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// among converts positions in a request to positions in the list. The argument whole maps each position in the request
-// to the position in the list.
+// among converts positions in a request to positions in the list of ids. The argument whole maps each position in the
+// request to the position in the list.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for each := positions.Iterator(); each.HasNext(); {
@@ -184,7 +187,8 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// Release releases the sends of all users in the list. The function each receives one response after another.
+// Release makes calls that release the recorded sends of all users in the list. The function argument each receives one
+// response after another.
 func (l *IDs) Release(ctx context.Context, api *client.Client, request client.ReleaseRequest,
 	each func(*client.ReleaseResult) error) error {
 	return l.call(ctx, l.all(), func(ctx context.Context, positions []uint32) (int, func() error, error) {

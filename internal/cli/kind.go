@@ -11,8 +11,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// Scheme returns the scheme of the service's user ids. Scheme assumes dense ids if the service does not tell its kind
-// of ids. A service that does not tell its kind of ids is older, or the API key may not read the kind.
+// Scheme asks the service for the kind and key of its user ids. Scheme assumes dense ids (32-bit numbers) if the
+// service does not tell them, because the service is older, or because the API key may not read them.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error
@@ -37,7 +37,8 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	return ids.New(kind, key), nil
 }
 
-// Users holds the users in the arguments of a command: dense ids, or canonical ids of another kind.
+// Users holds the users that the arguments of a command name: dense ids (32-bit numbers), or canonical ids of another
+// kind.
 type Users struct {
 	Dense []uint32
 	IDs   []string // nil: dense ids

@@ -32,7 +32,7 @@ func (c *messageCommand) Validate() error {
 	return nil
 }
 
-// call describes a call about the message in the output.
+// call describes, in the output of the command, one recorded call about the message.
 type call struct {
 	Time     string           `json:"time"`
 	TookMS   int64            `json:"took_ms"`
@@ -50,7 +50,7 @@ type call struct {
 	Sequence   uint64 `json:"sequence"`
 }
 
-// segmentTotals counts the decisions about the users of a segment.
+// segmentTotals counts the decisions about a message for the users of one segment.
 type segmentTotals struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"` // including replayed
@@ -58,7 +58,7 @@ type segmentTotals struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// totals counts the decisions about a message.
+// totals counts the recorded decisions about a message over all calls.
 type totals struct {
 	MessageID string                    `json:"message_id"`
 	Namespace string                    `json:"namespace,omitempty"`
@@ -70,7 +70,7 @@ type totals struct {
 	Latest    []call                    `json:"latest_calls"`
 }
 
-// Run prints the calls about the message, and the totals over all calls.
+// Run prints the recorded calls about the message, and the counts over all calls.
 func (c *messageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *totals) print(on *terminal.Streams) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// counts formats named counts for one cell of a table.
+// counts formats several names with their counts for one cell of a table.
 func counts(of map[string]int64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {

@@ -141,7 +141,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	return sayMore(on, found)
 }
 
-// sayMore prints how to list the next page of messages.
+// sayMore prints the command that lists the next page of messages.
 func sayMore(on *terminal.Streams, found *api.Messages) error {
 	if found.Next != nil {
 		fmt.Fprintf(on.Err, "more messages exist: list them with --cursor %s\n", *found.Next)
@@ -149,7 +149,7 @@ func sayMore(on *terminal.Streams, found *api.Messages) error {
 	return nil
 }
 
-// sends formats a number of the message's sends for a table.
+// sends formats, for a table, a number of sends that the store counted for the message.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -253,7 +253,7 @@ func calls(n int64) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// plain returns a message id for the terminal. plain quotes an id that contains spaces or characters that need an
+// plain formats a message id for the terminal. plain quotes an id that contains spaces or characters that need an
 // escape.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
@@ -262,8 +262,8 @@ func plain(id string) string {
 	return id
 }
 
-// when describes the times of the calls about a message. For a message with imported sends and without calls, when says
-// so.
+// when describes when the first and the latest call about a message came. If the message has only imported sends and no
+// calls, the text says this.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

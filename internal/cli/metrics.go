@@ -44,7 +44,7 @@ func writeMetrics(path string, r *verify.Report, begun, ended time.Time) error {
 	})
 }
 
-// metricsFile writes gauges in the text format of Prometheus.
+// metricsFile writes gauges to a file in the text format of Prometheus.
 type metricsFile struct {
 	to   io.Writer
 	name string

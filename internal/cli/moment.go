@@ -17,12 +17,12 @@ type moment struct {
 	text string
 }
 
-// momentForms returns the accepted layouts of times, beginning with the most exact layout.
+// momentForms returns the layouts of times that the command line accepts, beginning with the most exact layout.
 func momentForms() []string {
 	return []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 }
 
-// UnmarshalText parses a moment.
+// UnmarshalText parses an age, a time or a date on the command line.
 func (m *moment) UnmarshalText(text []byte) error {
 	m.text = string(text)
 	if ago, ok := parseAgo(m.text); ok {
@@ -54,8 +54,8 @@ func parseAgo(text string) (time.Duration, bool) {
 // Given reports whether the flag was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant returns the moment as an instant. An age counts backwards from now. For the zero value, and for times before
-// all possible records, Instant returns 0.
+// Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. For the zero
+// value, and for times before all possible records, Instant returns 0.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():
@@ -66,13 +66,13 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 	return max(capping.InstantOf(m.at), 0)
 }
 
-// Span holds the flags for the period whose records a command reads.
+// Span holds the command-line flags for the period whose audit records a command reads.
 type Span struct {
 	Since moment `placeholder:"TIME" help:"Start of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: the earliest recorded call."`
 	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
 }
 
-// instants returns the beginning and the end of the period.
+// instants returns the beginning and the end of the period that the flags name.
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {

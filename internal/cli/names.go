@@ -15,15 +15,15 @@ import (
 )
 
 // parseImage parses a text such as image:5f1c0b7e22a94d31, with digits in lower or upper case, and returns the user
-// with this image.
+// with this id image (64-bit hash of an id).
 func parseImage(text string) (capping.UserID, bool) {
 	digits, found := strings.CutPrefix(text, ids.ImagePrefix)
 	image, ok := ids.ParseImage(strings.ToLower(digits))
 	return capping.UserID(image), found && ok
 }
 
-// Names holds the flag for the location of the segments. The files of the segments convert user ids to images, and
-// images to user ids.
+// Names holds the command-line flag for the location of the segments. The published segments contain the data for
+// converting user ids to id images (64-bit hashes), and back.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, where the command finds the original user ids unless ids are dense. Default: segments.source in the file of --config."`
 }
@@ -45,7 +45,7 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 }
 
 // user returns the user whom an argument of the command names, and the text for this user in the output. The argument
-// is a user id of the audit's kind, or image:<16 hexadecimal digits>.
+// is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID
@@ -105,8 +105,8 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 	return fmt.Errorf("%s has ids of the kind %s, but the audit has ids of the kind %s", at.Name(), have, want)
 }
 
-// names returns a function that converts the users of an audit to user ids, for ids that are not dense. Without a
-// location of segments, the function returns images instead of user ids.
+// names returns a function that converts users in audit records to user ids, for ids that are not dense (not 32-bit
+// numbers). Without a location of segments, the function returns id images (64-bit hashes) instead of user ids.
 func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Name, error) {
 	at, err := n.open(ctx, p)
 	if err != nil || at == nil {
@@ -127,7 +127,7 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 }
 
 // late does the same as names, but reads the location of the segments only when the first user is converted. If reading
-// the location fails, late prints a warning and converts users to images.
+// the location fails, late prints a warning and converts users to the texts of their id images.
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name
 	return func(user capping.UserID) string {
@@ -142,8 +142,8 @@ func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want a
 	}
 }
 
-// liveIDs reads the data for converting images to ids from the live generation of the segments. For ids of the kind
-// uint64 it reads only the key.
+// liveIDs reads from the current segments generation the data for converting id images (64-bit hashes) to ids. For ids
+// of the kind uint64, liveIDs reads only the key.
 func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.Generation, error) {
 	if kind == ids.Uint64 {
 		scheme, err := keyOf(ctx, at)

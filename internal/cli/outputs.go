@@ -20,9 +20,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Outputs holds the flags for the files that a filter command writes. The command writes each file atomically, except
-// pipes and standard output (-). A file whose name ends in .roaring contains a bitmap. All other files contain one user
-// id per line.
+// Outputs holds the command-line flags for the files that `capper filter` writes. The command writes each file
+// atomically, except pipes and standard output (-). A file whose name ends in ".roaring" contains a bitmap of users.
+// All other files contain one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
 	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send an earlier run, or an earlier call of this run, had already recorded."`
@@ -34,11 +34,11 @@ type Outputs struct {
 // standard is the file name that means standard output.
 const standard = "-"
 
-// output is a file of users, with the flag that names the file.
+// output is a file to which the command writes users, together with the flag that names the file.
 type output struct{ flag, file string }
 
-// files returns the output files in the order of writing. The file of allowed users comes last, because its existence
-// shows that the other files are complete.
+// files returns the output files in the order in which the command writes them. The file of allowed users comes last,
+// because its existence shows that the other files are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
@@ -48,7 +48,7 @@ func (o *Outputs) files() (list []output) {
 	return list
 }
 
-// CheckKind returns an error if a file cannot contain user ids of the kind.
+// CheckKind returns an error if one of the output files cannot contain user ids of the kind, such as a bitmap of UUIDs.
 func (o *Outputs) CheckKind(kind ids.Kind) error {
 	for _, f := range o.files() {
 		if kind != ids.Dense && strings.HasSuffix(f.file, ".roaring") {
@@ -59,7 +59,8 @@ func (o *Outputs) CheckKind(kind ids.Kind) error {
 	return nil
 }
 
-// ReportTo returns the writer for the report, which is standard error if users are written to standard output.
+// ReportTo returns the writer for the report of the command: standard error if users are written to standard output,
+// and otherwise standard output.
 func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
@@ -69,7 +70,7 @@ func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	return on.Out
 }
 
-// extension returns the file name extension of the files in directories.
+// extension returns the file name extension of the files that the command writes to directories.
 func (o *Outputs) extension() string {
 	if strings.HasSuffix(o.Allowed, ".roaring") {
 		return ".roaring"
@@ -116,7 +117,8 @@ type WaveReport struct {
 	File    string    `json:"file"` // name of the wave's file in the directory
 }
 
-// Waves lists the waves in the order of time, with the names of their files.
+// Waves lists the waves (denied users by the hour in which their denial ends) in the order of time, with the names of
+// their files.
 func (o *Outputs) Waves(r *Results) []WaveReport {
 	list := []WaveReport{}
 	for from, w := range r.waves {
@@ -127,10 +129,12 @@ func (o *Outputs) Waves(r *Results) []WaveReport {
 	return list
 }
 
-// waveName is the time layout for the file name of a wave, which contains the hour of the wave.
+// waveName is the time layout for the file name of a wave (denied users whose denials end in the same hour), which
+// contains this hour.
 const waveName = "2006-01-02T15Z"
 
-// wavesFile is the name of the file that lists for each wave the time from which its users may be retried.
+// wavesFile is the name of the file that says, for each wave of denied users, from which time on a caller may retry
+// them.
 const wavesFile = "waves.json"
 
 func (o *Outputs) writeWaves(r *Results) error {
@@ -143,10 +147,10 @@ func (o *Outputs) writeWaves(r *Results) error {
 	return writeDir(o.WavesDir, files)
 }
 
-// content is a function that writes the contents of a file.
+// content is a function that writes the contents of an output file.
 type content func(to io.Writer) error
 
-// usersOf returns a function that writes users in the format for the file name.
+// usersOf returns a function that writes users in the format that the file name selects: a bitmap or lines of ids.
 func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	if r.IDs != nil {
 		return func(to io.Writer) error { return r.IDs.write(to, users) }
@@ -157,11 +161,11 @@ func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the name of the file that lists the files which the command has written to a directory. The command
-// removes only files in this list.
+// ownFiles is the name of a file in each output directory. It lists the files that the command has written to the
+// directory. The command removes only files in this list.
 const ownFiles = ".capper-filter"
 
-// writeDir writes files to a directory, and removes the files that an earlier run wrote to the directory.
+// writeDir writes output files to a directory, and removes the files that an earlier run wrote to this directory.
 func writeDir(dir string, files map[string]content) error {
 	for _, old := range ownedIn(dir) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -221,8 +225,8 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// Check checks that the command can write all output files. Check runs before the first call to the service. Check
-// returns an error if two outputs are the same file, or if an output is the audience file.
+// Check checks, before the first call to the service, that the command can write all output files. Check also returns
+// an error if two outputs are the same file, or if an output is the audience file.
 func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
 		if dir == "" {
@@ -249,7 +253,7 @@ func (o *Outputs) Check(audience string) error {
 	return nil
 }
 
-// check checks that the command can write the file. Pipes and devices always pass this check.
+// check checks that the command can write the output file. Pipes and devices always pass this check.
 func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil

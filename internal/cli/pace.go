@@ -40,7 +40,7 @@ func (c *PaceCommand) Help() string {
 		"permits that wait longer than 6 s, within about 8 s."
 }
 
-// Validate rejects values of flags that are out of range.
+// Validate rejects command-line flags whose values are out of range.
 func (c *PaceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
@@ -53,7 +53,7 @@ func (c *PaceCommand) Validate() error {
 	return nil
 }
 
-// Run copies the lines at the rate of the pacers.
+// Run copies the lines of the input to the output, at the rate at which the pacers grant permits.
 func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.copy(ctx, on, shown, copied, pacer, total)
 }
 
-// pacers returns the names of pacers in the argument PACER.
+// pacers returns the names of the pacers that the command-line argument PACER lists.
 func (c *PaceCommand) pacers() []string {
 	names := strings.Split(c.Pacer, ",")
 	for i := range names {
@@ -102,7 +102,8 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest returns the maximum wait for a permit. The result 0 means that there is no maximum.
+// longest returns the maximum time for which the command waits for a permit. The result 0 means that there is no
+// maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
 		return 0
@@ -121,7 +122,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	})
 }
 
-// stopPatience is the time for which a stopped copy waits for a blocked read or write.
+// stopPatience is how long the command, after it was stopped, waits for a blocked read or write.
 const stopPatience = 200 * time.Millisecond
 
 func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, copied *Copy,
@@ -137,7 +138,7 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	return c.report(on, copied, permitsLeft{dropped, c.giveBack(on, pacer)}, took, err)
 }
 
-// permitsLeft counts the permits that no line has used.
+// permitsLeft counts the permits that the command got but used for no line.
 type permitsLeft struct{ dropped, returned int64 }
 
 // returnPatience is the maximum time for returning permits to the service.
@@ -155,7 +156,7 @@ func (c *PaceCommand) giveBack(on *terminal.Streams, pacer *client.Pacer) int64 
 	return int64(returned)
 }
 
-// outage prints one message when calls begin to fail, and no further message until a call succeeds.
+// outage prints one message when calls to the service begin to fail, and no further message until a call succeeds.
 type outage struct{ under atomic.Bool }
 
 func (o *outage) begin(say func()) {
@@ -170,14 +171,15 @@ func (o *outage) end(say func()) {
 	}
 }
 
-// longWaits takes permits for lines, and prints the reason for a long wait.
+// longWaits takes permits for lines from the pacers, and prints the reason when this takes long.
 type longWaits struct {
 	pacer *client.Pacer
 	look  func(context.Context) (wait time.Duration, text string) // result 0: print no message
 	say   func(string)
 }
 
-// longWait is the wait after which a message is printed. sayAgain is the minimum pause between two messages.
+// longWait is the wait for a permit after which the command prints a message. sayAgain is the minimum pause between two
+// such messages.
 const (
 	longWait = time.Second
 	sayAgain = 5 * time.Second
@@ -195,8 +197,8 @@ func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	return start, err
 }
 
-// report prints the reason for the wait repeatedly, until the wait ends. The pauses between the messages are longer for
-// a longer wait.
+// report prints the reason for a long wait repeatedly, until the wait ends. The pauses between the messages are longer
+// for a longer wait.
 func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -210,7 +212,8 @@ func (w *longWaits) report(over context.Context) {
 	}
 }
 
-// slowest returns the longest wait for the next permit among the pacers, and a text that names the slowest pacer.
+// slowest finds the pacer whose next permit needs the longest wait, and returns this wait and a text that names the
+// pacer.
 func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
@@ -236,7 +239,7 @@ func limitOf(p *api.PacerState) string {
 	return api.LimitQueue
 }
 
-// pacedReport is the output of --json.
+// pacedReport is the output of the pace command with --json.
 type pacedReport struct {
 	Lines   int64 `json:"lines"`             // number of lines that this run copied
 	Skip    int64 `json:"skip"`              // value of --skip for continuing
@@ -247,8 +250,8 @@ type pacedReport struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the number of copied lines, counted from the beginning of the input, and the number of permits that
-// were not used in time. If not all lines were copied, report also prints how to continue.
+// report prints the number of copied lines, counted from the beginning of the input, and how many permits were not used
+// in time. If not all lines were copied, report also prints how to continue.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
@@ -282,7 +285,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	return c.fault(err)
 }
 
-// through returns a sentence with the number of copied lines.
+// through returns a sentence that says how many lines of the input the command has copied.
 func (c *PaceCommand) through(reached int64) string {
 	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
@@ -310,7 +313,7 @@ func givenBack(returned int64) string {
 	return fmt.Sprintf("%d unused permits were given back", returned)
 }
 
-// left returns a sentence about lines that were written but that nobody has read.
+// left returns a sentence about lines that the command has written but that the consumer of the output has not read.
 func (c *PaceCommand) left(unread int64) string {
 	if unread == 1 {
 		return "1 more line is unread"
@@ -318,8 +321,8 @@ func (c *PaceCommand) left(unread int64) string {
 	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
-// fault returns the error of the command: with the exit status for bad input if the input is invalid, and otherwise
-// with the exit status for a failure.
+// fault adds the exit status to the error of the command: the status for bad input if the input is invalid, and
+// otherwise the status for a failure.
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
 	var write *writeError
@@ -340,7 +343,7 @@ func (c *PaceCommand) fault(err error) error {
 	return c.refused(err)
 }
 
-// queueHint returns advice for the case that the wait for a permit is longer than allowed.
+// queueHint returns advice for an error that says that the wait for a permit would be longer than allowed.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if long.Wait <= c.longest() {
 		return "continue later, with another provider, or without --max-wait: the pacer's own max_wait is shorter"
@@ -351,7 +354,7 @@ func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	return "continue later, or with another provider"
 }
 
-// refused adds advice to an error of the service.
+// refused adds advice to an error with which the service refused a call for permits.
 func (c *PaceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
@@ -371,7 +374,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open opens the input and counts its lines. The result 0 means that the number of lines is unknown.
+// open opens the input file and counts its lines. The result 0 means that the number of lines is unknown.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

@@ -21,7 +21,7 @@ type PacersCommand struct {
 	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. Stored permit records still count towards their maximum number. The API key needs the scope admin."`
 }
 
-// forgotten is the output of --forget with --json.
+// forgotten is the output of `capper pacers --forget` with --json.
 type forgotten struct {
 	Pacer  string `json:"pacer"`
 	Result string `json:"result"`
@@ -45,10 +45,10 @@ func (c *PacersCommand) Validate() error {
 	return nil
 }
 
-// ofOne reports whether the command shows the permits of a single message or key.
+// ofOne reports whether the command shows the permits that were granted for a single message or key.
 func (c *PacersCommand) ofOne() bool { return c.MessageID != "" || c.Key != "" }
 
-// Run prints the permits that the pacers have granted, or resets a pacer.
+// Run prints how many permits the pacers have granted. With the flag --forget, Run resets a pacer.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -95,7 +95,8 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// showOne prints the permits of one message or key. showOne reads the permits with a call that requests 0 permits.
+// showOne prints how many permits were granted for one message or key. showOne reads this number with a call that
+// requests 0 permits.
 func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
 	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID,
 		Key: c.Key})
@@ -120,7 +121,7 @@ func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error
 	return printPacers(on, []api.PacerState{*state})
 }
 
-// refused adds advice to an error of the service.
+// refused adds advice to an error with which the service refused a call about pacers.
 func (c *PacersCommand) refused(err error) error {
 	scope := "read"
 	switch {
@@ -174,7 +175,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	return rows
 }
 
-// waitText formats a wait in milliseconds. If there is no wait, waitText returns the argument none.
+// waitText formats the wait for a permit in milliseconds. If there is no wait, waitText returns the argument none.
 func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// outlet reports how many bytes of the output its consumer has not read yet.
+// outlet tells how many bytes of an output, such as a pipe, its consumer has not read yet.
 type outlet interface {
-	// drained waits until the consumer has read everything, but not longer than most. It returns the number of unread
-	// bytes. If nobody can read the output any more, the error is EPIPE.
+	// drained waits until the consumer of the output has read everything, but not longer than most. drained returns the
+	// number of unread bytes. If nobody can read the output any more, the error is EPIPE.
 	drained(most time.Duration) (unread int, err error)
 	// restore undoes the changes that outletOf made to the output.
 	restore()
 }
 
-// drainStep is the longest time for which Copy waits for the consumer without checking the context.
+// drainStep is the longest time for which Copy waits for the consumer of the output without checking the context.
 const drainStep = 50 * time.Millisecond
 
-// flight is one write of several lines, which the consumer reads one after another.
+// flight is one write of several lines, which the consumer of the output reads one after another.
 type flight struct {
 	start   int       // beginning of the first line in the block
 	ends    []int     // end of each line in the block
@@ -28,8 +28,8 @@ type flight struct {
 	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts the lines that the consumer has read. The argument unread is the number of bytes that the consumer has
-// not read.
+// settle counts which lines of a write the consumer of the output has read. The argument unread is the number of bytes
+// that the consumer has not read.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))
 	c.through.Store(f.from + int64(f.taken))
@@ -37,8 +37,8 @@ func (c *Copy) settle(f *flight, unread int) {
 	c.Reached(c.Lines())
 }
 
-// deliver waits until the consumer has read the lines of a write. The result late is the number of lines that the
-// consumer read after the permits of the lines had expired.
+// deliver waits until the consumer of the output has read the lines of a write. The result late says how many lines the
+// consumer read after the time of their permits.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
 	for late = len(f.ends); ; {
 		step, left := drainStep, time.Until(f.until)

@@ -19,8 +19,8 @@ type pipe struct {
 
 var _ outlet = (*pipe)(nil)
 
-// outletOf returns an outlet if the output is a pipe, and otherwise nil. outletOf makes the pipe as small as possible,
-// so that a write never adds to lines that the consumer has not read.
+// outletOf returns an outlet if the output is a pipe, and otherwise nil. outletOf makes the buffer of the pipe as small
+// as possible, so that a write never adds to lines that the consumer has not read.
 func outletOf(to io.Writer) outlet {
 	file, ok := to.(*os.File)
 	if !ok {
@@ -95,8 +95,8 @@ func (p *pipe) drained(most time.Duration) (unread int, err error) {
 	}
 }
 
-// poll waits until the pipe is empty or the given time has passed. The result gone is true if nobody can read from the
-// pipe any more.
+// poll waits until the consumer has emptied the pipe, or the given time has passed. The result gone is true if nobody
+// can read from the pipe any more.
 func (p *pipe) poll(most time.Duration) (gone bool, err error) {
 	events := int16(unix.POLLOUT)
 	if !p.page {

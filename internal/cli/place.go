@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Place holds the flags for the location of the audit.
+// Place holds the command-line flags that name the location of the audit.
 type Place struct {
 	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit (the log of all decisions): a directory or s3://bucket/prefix. Default: audit.to in the file of --config."`
 	Config string `placeholder:"FILE" help:"Configuration file of the service, from which the command reads audit.to, segments.source and segments.s3."`
@@ -20,7 +20,7 @@ type Place struct {
 	configured *config.Config
 }
 
-// s3 returns the settings for S3 from the configuration and the flags.
+// s3 returns the settings for access to S3, from the configuration and the flags.
 func (p *Place) s3() objects.S3Config {
 	var s3 objects.S3Config
 	if p.configured != nil {

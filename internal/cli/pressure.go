@@ -97,8 +97,8 @@ func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// ofService requests the counts from a service. The result write writes the user ids of the users who have reached the
-// limit.
+// ofService requests the counts of messages per person from a service. The second result is a function that writes the
+// ids of the users who have reached the limit.
 func (c *PressureCommand) ofService(ctx context.Context) (*api.Pressure, func(io.Writer) error, error) {
 	service, err := c.Client()
 	if err != nil {
@@ -125,7 +125,8 @@ func (c *PressureCommand) ofService(ctx context.Context) (*api.Pressure, func(io
 	}, nil
 }
 
-// writeUsers writes dense user ids, as a bitmap if the file name ends in .roaring.
+// writeUsers writes dense user ids (32-bit numbers) to the file of the flag --users, as a bitmap if the file name ends
+// in ".roaring".
 func (c *PressureCommand) writeUsers(to io.Writer, users *roaring.Bitmap) error {
 	if strings.HasSuffix(c.Users, ".roaring") {
 		return writeBitmap(to, users)
@@ -196,7 +197,8 @@ func (c *PressureCommand) ofAudit(ctx context.Context) (*api.Pressure, func(io.W
 	}, nil
 }
 
-// inForce returns the limits in the configuration, or the limits of the latest call in the audit.
+// inForce returns the current limits: from the configuration if the flags name it, and otherwise those of the latest
+// call in the audit.
 func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, until capping.Instant) (*capping.Policy,
 	error) {
 	if c.configured != nil {
@@ -215,7 +217,7 @@ func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, un
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// live reads the live generation of the segments, if their location is known.
+// live reads the current generation of the segments, if their location is known.
 func (c *PressureCommand) live(ctx context.Context, from *archive.Archive, cfg *pressure.Config) error {
 	at, err := c.Names.open(ctx, &c.Place)
 	if err != nil || at == nil {
@@ -244,7 +246,8 @@ func liveGeneration(ctx context.Context, at objects.Source) (*segments.Generatio
 	return m.ReadBitmaps(ctx, at)
 }
 
-// atLimit returns the segment and the limit whose users the command writes, or nil without the flag --users.
+// atLimit returns the segment and the limit if the command must write the users who have reached the limit. Without the
+// flag --users, atLimit returns nil.
 func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, error) {
 	if c.Users == "" {
 		return nil, nil
@@ -263,7 +266,7 @@ func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, erro
 	return &pressure.AtLimit{Segment: segment, Limit: c.Limit}, nil
 }
 
-// show prints the counts as JSON, as one CSV table, or as all tables.
+// show prints the counts of messages per person as JSON, as one CSV table, or as all tables.
 func (c *PressureCommand) show(on *terminal.Streams, answer *api.Pressure) error {
 	switch {
 	case c.JSON:

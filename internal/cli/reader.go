@@ -9,7 +9,7 @@ import (
 // maxLength is the maximum number of bytes in a line, including the line break.
 const maxLength = 1 << 20
 
-// reader reads whole lines. Each read returns all lines that are available.
+// reader reads whole lines. Each read returns all lines that are available without waiting.
 type reader struct {
 	from io.Reader
 	read int64  // number of lines returned so far
@@ -31,7 +31,7 @@ const (
 	smallRead  = 4 << 10
 )
 
-// next returns at least one more line. At the end of the input, next returns io.EOF.
+// next reads at least one more line, and returns the lines. At the end of the input, next returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // a new buffer, because callers still use the old one
@@ -55,7 +55,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// cut splits a text into lines. cut stops at a line that is too long.
+// cut splits a text into lines. cut stops at a line with more than maxLength bytes.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
@@ -84,7 +84,7 @@ func (b *block) drop(n int) {
 	}
 }
 
-// skip skips n lines. skip returns the remaining lines of the block that contains the last skipped line.
+// skip reads and drops n lines. skip returns the lines that it has read beyond the last dropped line.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()

@@ -17,13 +17,14 @@ import (
 // milliseconds is the RFC 3339 time layout with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// reading reads audit records, and collects the errors of unreadable files.
+// reading reads audit records for a command, and collects the errors of unreadable audit files.
 type reading struct {
 	archive *archive.Archive
 	faults  []error
 }
 
-// each calls do for each record that the query selects. each skips unreadable files and adds the errors to faults.
+// each calls the function do for each audit record that the query selects. each skips unreadable audit files and adds
+// their errors to faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
 		var about *archive.FileError
@@ -41,8 +42,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel returns the name of the channel in a record. channel returns "" for a record without a channel, and the
-// number of the channel if the policy of the record is not available.
+// channel returns the name of the channel of an audit record. channel returns "" for a record without a channel, and
+// the number of the channel if the policy of the record is not available.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""
@@ -54,7 +55,7 @@ func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	return policy.ChannelName(record.Channel)
 }
 
-// query returns a query for the records of the period.
+// query returns a query for the audit records of the period that the flags name.
 func (s *Span) query() (archive.Query, error) {
 	since, until, err := s.instants(time.Now())
 	return archive.Query{Since: since, Until: until}, terminal.Misuse(err)
@@ -63,8 +64,8 @@ func (s *Span) query() (archive.Query, error) {
 // shown returns the text for a cell of a table, which is a dash for an empty text.
 func shown(text string) string { return cmp.Or(text, "-") }
 
-// caller returns the name of the client of a call. If the id of the API key differs from the name of the client, caller
-// adds the id.
+// caller returns text that names the client that made a call. If the id of the API key differs from the name of the
+// client, caller adds the id.
 func caller(client, key string) string {
 	if key == "" || key == client {
 		return shown(client)
@@ -72,7 +73,8 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// by returns the reason for a denial: the name of the limit, or the kind of denial with the name of the set.
+// by returns the reason why the users in a group were denied: the name of the limit, or the kind of denial with the
+// name of the set.
 func by(g *audit.Group) string {
 	if g.Set != "" {
 		return g.Limit + ": " + g.Set

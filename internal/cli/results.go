@@ -9,7 +9,8 @@ import (
 	"capper/client/api"
 )
 
-// Results collects the decisions about an audience. A decided user is allowed, denied or unavailable.
+// Results collects the decisions about the users of an audience from the responses of the service. A user is allowed,
+// denied or unavailable.
 type Results struct {
 	// IDs is the list to whose positions the bitmaps refer. If IDs is nil, the bitmaps contain dense ids.
 	IDs                            *IDs
@@ -30,7 +31,7 @@ func NewResults() *Results {
 	}
 }
 
-// Add adds the decisions in one response.
+// Add adds the decisions in one response of the service.
 func (r *Results) Add(batch *client.FilterResult) {
 	r.Allowed.Or(batch.AllowedBitmap)
 	r.Replayed.Or(batch.ReplayedBitmap)
@@ -70,7 +71,7 @@ func (r *Results) addWave(of client.Wave) {
 	}
 }
 
-// Retry removes the unavailable users from the results, and returns them for a retry.
+// Retry removes the unavailable users (without a decision) from the results, and returns them for a retry.
 func (r *Results) Retry() *roaring.Bitmap {
 	users := r.Unavailable
 	r.Unavailable, r.Summary.Unavailable, r.again = roaring.New(), 0, true
@@ -80,7 +81,8 @@ func (r *Results) Retry() *roaring.Bitmap {
 // Answered reports whether the service has answered at least one call.
 func (r *Results) Answered() bool { return r.Generation != "" }
 
-// Missing returns those of the given users for whom no response has arrived. Unavailable users are not missing.
+// Missing returns those of the given users for whom no response has arrived. Unavailable users (without a decision) are
+// in a response, so they are not missing.
 func (r *Results) Missing(users *roaring.Bitmap) *roaring.Bitmap {
 	known := roaring.FastOr(r.Allowed, r.Unavailable)
 	for _, denied := range r.Denied {

@@ -9,18 +9,18 @@ import (
 	"capper/internal/terminal"
 )
 
-// Service holds the flags for calling a running service.
+// Service holds the command-line flags for calling a running service.
 type Service struct {
 	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service."`
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is the advice for users about whom the service repeatedly cannot decide. A retry does not help if the
-// store has lost the records of the undecided users.
+// StatusSays is advice for the case that the service repeatedly cannot decide about some users. A retry does not help
+// if the store has lost the records of these users.
 const StatusSays = "capper status shows the reason"
 
-// KeyVariable is the name of the environment variable with the API key, in the form id.secret. No flag contains the API
-// key, because other users of the machine can read flags.
+// KeyVariable is the name of the environment variable with the API key, in the form id.secret. No command-line flag
+// contains the API key, because other users of the machine can read the flags of a process.
 const KeyVariable = "CAPPER_API_KEY"
 
 // Key returns the API key from the environment, or "" if the variable is not set.
@@ -35,8 +35,7 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// patientAttempts is the number of attempts of a patient client for one call. All attempts together take about a
-// minute.
+// patientAttempts is how often a client from PatientClient tries one call. All attempts together take about a minute.
 const patientAttempts = 20
 
 // PatientClient returns a client that repeats a failed call for about a minute, and prints each pause.
@@ -51,7 +50,7 @@ func (r *Service) PatientClient(on *terminal.Streams) (*client.Client, error) {
 	return api, nil
 }
 
-// Hinted adds advice to an error of the service.
+// Hinted adds advice to an error that a call to the service returned.
 func (r *Service) Hinted(err error) error {
 	switch {
 	case err == nil, terminal.StatusOf(err) == terminal.BadInput:
@@ -68,7 +67,7 @@ func (r *Service) Hinted(err error) error {
 	return err
 }
 
-// HintedAdmin adds advice to an error of a call that requires the scope admin.
+// HintedAdmin adds advice to an error of a call that requires an API key with the scope "admin".
 func (r *Service) HintedAdmin(err error) error {
 	switch {
 	case client.HasCode(err, client.CodeForbidden):

@@ -27,7 +27,7 @@ func (c *SetMembersCommand) Help() string {
 		"The API key needs the scope read or lists."
 }
 
-// Run prints the live changes of the set.
+// Run prints the live changes of the set: the users whom API calls added or removed.
 func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -76,7 +76,8 @@ type changeList struct {
 	rows [][]any
 }
 
-// add adds a change to the output. The argument answer is the value for JSON, and user is the text for the table.
+// add adds a change of a set to the output. The argument answer is the value for JSON, and user is the text for the
+// table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)
@@ -100,7 +101,7 @@ func (c *SetListCommand) Help() string {
 		"scope read or lists."
 }
 
-// Run prints the list of sets.
+// Run prints the list of sets that the service knows.
 func (c *SetListCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -156,7 +157,7 @@ func LiveText(m *api.LiveMembership) string {
 	return "since " + m.Since.UTC().Format(milliseconds) + ", by a call of " + m.By
 }
 
-// HintedLists adds advice to an error of a call about changes of sets.
+// HintedLists adds advice to an error of a call that reads or makes changes of sets.
 func (r *Service) HintedLists(err error) error {
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope lists, and the set among its "+

@@ -24,7 +24,7 @@ type SetReplayCommand struct {
 	Set []string `placeholder:"SET" help:"Name of a set whose changes the command makes again; may be repeated. Default: the changes of all sets."`
 }
 
-// replayCalls is the number of simultaneous calls of a replay.
+// replayCalls is the number of simultaneous calls with which the command repeats changes of sets.
 const replayCalls = 16
 
 // Help returns the help text below the flags.
@@ -38,7 +38,7 @@ func (c *SetReplayCommand) Help() string {
 		"The API key needs the scope lists."
 }
 
-// Run repeats the recorded changes of sets.
+// Run makes again the calls that changed sets, according to the audit.
 func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	return damaged(r.faults)
 }
 
-// replay repeats the calls that changed sets.
+// replay makes again the calls that changed sets, according to audit records.
 type replay struct {
 	service                 *client.Client
 	only                    []string
@@ -96,7 +96,7 @@ type replay struct {
 	unknown                 int64
 }
 
-// add repeats the call in an audit record. If the call fails, add calls stop.
+// add makes again the call that an audit record describes. If the call fails, add calls the function stop.
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil
@@ -131,8 +131,8 @@ func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) err
 	return nil
 }
 
-// usersOf returns the users in a group of an audit record: dense ids, or the images of other ids. usersOf works for
-// images that no generation can convert to ids.
+// usersOf returns the users in a group of an audit record: dense ids (32-bit numbers), or the id images (64-bit hashes)
+// of other ids. usersOf also works for id images that no segments generation can convert to ids.
 func usersOf(g *audit.Group) (dense []uint32, images []uint64) {
 	if g.Users != nil {
 		return g.Users.IDs(), nil

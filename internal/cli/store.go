@@ -23,7 +23,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// StoreFlags holds the flags for comparing the audit with the store.
+// StoreFlags holds the command-line flags for comparing the audit with the store.
 type StoreFlags struct {
 	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
 	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
@@ -37,7 +37,7 @@ type StoreFlags struct {
 // sampleShare is a percentage of users, such as 1%.
 type sampleShare struct{ value float64 }
 
-// UnmarshalText parses a percentage.
+// UnmarshalText parses a percentage of users on the command line.
 func (p *sampleShare) UnmarshalText(text []byte) error {
 	number, ok := strings.CutSuffix(string(text), "%")
 	value, err := strconv.ParseFloat(number, 64)
@@ -48,7 +48,7 @@ func (p *sampleShare) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// check rejects invalid values and combinations of flags.
+// check rejects invalid values and combinations of the flags for the comparison with the store.
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
@@ -147,8 +147,8 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	return nil
 }
 
-// columns returns the column names in the file of missing sends. For ids that are not dense, the column image
-// identifies the user. The column user_id then contains archive.ImageName if the id is unknown.
+// columns returns the column names in the file of missing sends. For ids that are not dense (not 32-bit numbers), the
+// column "image" identifies the user. If the id is unknown, the column "user_id" then contains archive.ImageName.
 func (a *storeAsker) columns() []string {
 	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
 	if !a.ids.Dense() {
@@ -157,11 +157,12 @@ func (a *storeAsker) columns() []string {
 	return columns
 }
 
-// noNamespace is a text that is not a valid namespace. A service rejects noNamespace as a namespace if the API key has
-// a namespace.
+// noNamespace is a text that is not a valid namespace. If the API key has a namespace, the service rejects a call with
+// noNamespace as its namespace.
 const noNamespace = "-"
 
-// mayAsk returns an error if the API key has a namespace, because the responses would cover only this namespace.
+// mayAsk returns an error if the API key has a namespace, because the service would then answer only about this
+// namespace.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
 	err := a.check(ctx, &client.SendsCheckRequest{MessageID: "-", Namespace: noNamespace}, []capping.UserID{0},
 		&verify.Answer{})
@@ -171,7 +172,7 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// check asks the service which sends of the users the store contains, and adds the response to the argument to.
+// check asks the service which of the users have the send in the store, and adds the response to the argument to.
 func (a *storeAsker) check(
 	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
 ) error {
@@ -193,7 +194,7 @@ func (a *storeAsker) check(
 	return addImages(to, found)
 }
 
-// These constants are the times for which the command waits, so that finished releases reach the audit.
+// These constants say how long the command waits until finished releases (removals of sends) have reached the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin
@@ -212,7 +213,7 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions returns the functions that package verify calls for the comparison.
+// questions returns the functions that package verify calls to ask the store about sends.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -241,7 +242,7 @@ func (a *storeAsker) sample() *share.Share {
 	return &s
 }
 
-// ask asks the service about the sends of a question, in several calls at the configured rate.
+// ask asks the service about the sends of a question, in several calls at the rate that the flags set.
 func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
 	channel, configured := a.channels[q.Channel]
 	if q.Channel != 0 && !configured {
@@ -284,7 +285,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 	}
 }
 
-// addImages does the same as addAnswer, for a response that contains images instead of dense ids.
+// addImages does the same as addAnswer, for a response that contains id images (64-bit hashes) instead of dense ids.
 func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 	to.At = max(to.At, capping.InstantOf(found.Time))
 	to.Forgotten += found.Summary.Forgotten
@@ -312,7 +313,7 @@ func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 	return nil
 }
 
-// parseImages converts the images in a response to users.
+// parseImages parses the texts of id images (64-bit hashes) in a response.
 func parseImages(texts []string) (users []capping.UserID, err error) {
 	for _, text := range texts {
 		user, ok := parseImage(text)
@@ -353,7 +354,7 @@ func (a *storeAsker) released(
 	return sends, len(found.Channels), counted, nil
 }
 
-// wait waits until finished releases have reached the audit.
+// wait waits until the records of finished releases (removals of sends) have reached the audit.
 func (a *storeAsker) wait(ctx context.Context) error {
 	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
 	timer := time.NewTimer(a.settle)
@@ -379,7 +380,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// finish completes the file of missing sends. If the comparison failed, the file is not written.
+// finish completes the file of missing sends. If the comparison with the store failed, finish writes no file.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil
@@ -398,7 +399,7 @@ func (a *storeAsker) close() {
 	}
 }
 
-// printStore prints the result of the comparison with the store.
+// printStore prints the result of the comparison of the audit with the store.
 func printStore(on *terminal.Streams, s *verify.StoreReport) error {
 	if len(s.Places) > 0 {
 		rows := [][]any{{"PLACE", "MISSING", "FIRST", "LAST"}}

@@ -18,23 +18,24 @@ type Todo struct {
 	answered map[int]uint64 // number of users in the response, by Part.Index
 }
 
-// TodoUsers returns a Todo for a set of users.
+// TodoUsers returns a Todo for a set of users with dense ids (32-bit numbers).
 func TodoUsers(users *roaring.Bitmap) *Todo { return &Todo{users: users} }
 
-// TodoIDs returns a Todo for all ids of a list.
+// TodoIDs returns a Todo for all users in a list of ids.
 func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// List returns the list to whose positions the results refer. If the results contain dense ids, List returns nil.
+// List returns the list of ids to whose positions the results refer. If the results contain dense ids (32-bit numbers),
+// List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
-// Again returns a Todo for the unavailable users in r, and removes these users from r.
+// Again returns a Todo for the unavailable users (without a decision) in r, and removes these users from r.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
-// TodoParts returns a Todo for parts of an audience expression. The scheme is the scheme of the deployment's user ids.
-// The arguments batch and parallel apply to calls that retry unavailable users: the maximum number of users in a call,
-// and the number of simultaneous calls.
+// TodoParts returns a Todo for parts of an audience expression. The scheme describes the kind and key of the
+// deployment's user ids. For calls that retry unavailable users, batch is the maximum number of users in a call, and
+// parallel the number of simultaneous calls.
 func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
 	t := &Todo{parts: parts, answered: map[int]uint64{}}
 	if scheme.Kind() != ids.Dense {
@@ -43,7 +44,7 @@ func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *To
 	return t
 }
 
-// Users returns the number of users in the Todo.
+// Users returns the number of users who still need a decision.
 func (t *Todo) Users() int64 {
 	if t.users != nil {
 		return int64(t.users.GetCardinality())
@@ -51,7 +52,8 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask makes calls about all users of the Todo once, and adds the responses to r. Ask calls report after each response.
+// Ask asks the service once for decisions about all users of the Todo, and adds the responses to r. Ask calls the
+// function report after each response.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -80,7 +82,8 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest returns a Todo for the users for whom Ask received no response. Unavailable users are not among them.
+// Rest returns a Todo for the users for whom Ask received no response. Unavailable users (without a decision) are in a
+// response, so they are not among them.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return &Todo{users: r.Missing(t.users), list: t.list}
@@ -98,7 +101,8 @@ func (t *Todo) Rest(r *Results) *Todo {
 	return rest
 }
 
-// found returns the list of users of an audience expression, for ids that are not dense.
+// found returns the list of the users whom the service found for an audience expression, for ids that are not dense
+// (not 32-bit numbers).
 func (t *Todo) found() (found *foundIDs, ok bool) {
 	if t.list == nil {
 		return nil, false

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// UserID is a dense user id on the command line.
+// UserID is a dense user id (32-bit number) on the command line.
 type UserID uint32
 
-// UnmarshalText parses a dense user id.
+// UnmarshalText parses a dense user id (32-bit number).
 func (u *UserID) UnmarshalText(text []byte) error {
 	id, err := strconv.ParseUint(string(text), 10, 32)
 	if err != nil {

@@ -29,8 +29,7 @@ type verifyCommand struct {
 	StoreFlags
 }
 
-// uploading is the time within which a service uploads the index entry of an audit file, after it has uploaded the
-// file.
+// uploading is how much later than an audit file a service may upload the index entry of this file.
 const uploading = 15 * time.Second
 
 // Help returns the help text below the flags.
@@ -88,7 +87,7 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return verdict(report)
 }
 
-// name returns a function that converts the users of findings to user ids.
+// name returns a function that returns the id of a user, for the output of findings.
 func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audit.IDs) archive.Name {
 	names := Names{Segments: c.Segments}
 	return names.late(ctx, on, &c.Place, ids)
@@ -111,7 +110,7 @@ func (c *verifyCommand) verify(
 	return report, errors.Join(err, store.finish(err))
 }
 
-// verdict returns the error of the command for a report, or nil if the report has no findings.
+// verdict returns the error with which the command ends if the verification has findings, and otherwise nil.
 func verdict(r *verify.Report) error {
 	switch {
 	case !r.Healthy():
@@ -129,7 +128,7 @@ func verdict(r *verify.Report) error {
 	return nil
 }
 
-// found returns a text with the number of findings of each kind.
+// found returns a text that says how many findings of each kind the verification has.
 func found(r *verify.Report) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
@@ -185,7 +184,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	return err
 }
 
-// others returns the number of findings of all kinds except sends above a limit.
+// others returns how many findings of the verification are not sends above a limit.
 func others(r *verify.Report) (n int) {
 	for kind, count := range r.Found {
 		if kind != verify.OverSend {
@@ -195,7 +194,7 @@ func others(r *verify.Report) (n int) {
 	return n
 }
 
-// namespaced returns a text with the namespace and the id of a message.
+// namespaced returns text that names a message by its namespace and its id.
 func namespaced(namespace, message string) string {
 	if namespace == "" {
 		return message

@@ -110,7 +110,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// replay returns the settings of the replay.
+// replay returns the settings for deciding the recorded calls again under the limits to try.
 func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, policy *capping.Policy) (whatif.Config,
 	error) {
 	read, err := c.generations(ctx, c.Segments, from.IDs())
@@ -147,7 +147,7 @@ func (p *Place) widening() time.Duration {
 	return 2 * p.configured.Store.Redis.Options.ClockSkew
 }
 
-// show prints the result of the replay.
+// show prints how the decisions change under the limits to try.
 func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whatif.Result) error {
 	if c.HTML != "" {
 		if err := c.writePage(result); err != nil {
@@ -167,7 +167,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whati
 	return damaged(faults)
 }
 
-// what returns the title of the HTML page, which names the limits and the generation of the replay.
+// what returns the title of the HTML page, which names the tried limits and segments.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":
@@ -210,7 +210,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 	return nil
 }
 
-// aligned returns the rows of a table with right-aligned numbers.
+// aligned returns the rows of a table, in which it has padded numbers so that they are aligned to the right.
 func aligned(t whatif.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
