@@ -30,7 +30,7 @@ func (c *BackupCommand) Help() string {
 		"key needs the scope admin, and the URL is that of the admin listener if there is one."
 }
 
-// Run downloads the archive of the store and checks that the archive is complete.
+// Run downloads a backup archive of the service's store and checks that the archive is complete.
 func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// counter is an io.Writer that counts the written bytes.
+// counter is an io.Writer that discards what is written, and counts the bytes.
 type counter int64
 
 // Write adds the length of p to the counter.

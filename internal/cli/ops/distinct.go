@@ -2,14 +2,14 @@ package ops
 
 import "slices"
 
-// distinct counts distinct images of user ids, with 8 to 24 bytes of memory for each image. The zero value contains no
-// images.
+// distinct counts distinct users by their id images (64-bit hashes of ids), with 8 to 24 bytes of memory for each
+// image. The zero value contains no images.
 type distinct struct {
 	sorted []uint64 // distinct images
 	recent []uint64
 }
 
-// leastRecent is the minimum number of images that are sorted together.
+// leastRecent is the minimum number of id images (64-bit hashes) that settle sorts together.
 const leastRecent = 1 << 20
 
 func (d *distinct) add(image uint64) {
@@ -18,13 +18,13 @@ func (d *distinct) add(image uint64) {
 	}
 }
 
-// count returns the number of distinct images.
+// count returns the number of distinct id images (64-bit hashes), which is the number of users.
 func (d *distinct) count() uint64 {
 	d.settle()
 	return uint64(len(d.sorted))
 }
 
-// settle merges the recent images into the sorted images.
+// settle sorts the recently added id images (64-bit hashes), and merges them into the sorted images.
 func (d *distinct) settle() {
 	slices.Sort(d.recent)
 	fresh := slices.Compact(d.recent)

@@ -61,7 +61,7 @@ func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// Validate rejects impossible values of flags.
+// Validate rejects command-line flags with impossible values.
 func (c *DoctorCommand) Validate() error {
 	load := sizing.Load{Users: max(1, int64(c.Users))}.WithDefaults()
 	load.Sends, load.Density = c.Sends, c.Density
@@ -78,7 +78,8 @@ func (c *DoctorCommand) Validate() error {
 	return nil
 }
 
-// print prints one line for each finding. After a warning or a failure, print also prints the recommended change.
+// print prints one line for each finding of the doctor. After a warning or a failure, print also prints the recommended
+// change.
 func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
 	for i := range report.Findings {
 		f := &report.Findings[i]

@@ -10,13 +10,13 @@ import (
 	"capper/internal/terminal"
 )
 
-// migratedDir returns the directory name of the embedded store during and after the last pass. Because of the new name,
-// a service with the old configuration cannot use the embedded store any more.
+// migratedDir returns the new directory name that the embedded store gets for the last pass of a migration. Because of
+// the new name, a service with the old configuration cannot use the embedded store any more.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// lookFor reads the kind of user ids of the embedded store, for a last pass without any earlier pass. A file beside the
-// directory of the store contains the kind. The file with the kind keeps its name when the directory of the store is
-// renamed.
+// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. A file
+// beside the directory of the store contains the kind. This file keeps its name when the migration renames the
+// directory of the store.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)
@@ -24,9 +24,9 @@ func (w *work) lookFor(dir string) (err error) {
 	return err
 }
 
-// openFinished opens the embedded store itself for the last pass, after renaming its directory. No service writes to
-// the renamed store, so a failed last pass can be repeated. If the directory already has the new name, an earlier last
-// pass did not finish.
+// openFinished opens the embedded store itself for the last pass of a migration, after renaming its directory. No
+// service writes to the renamed store, so operators can repeat a failed last pass. If the directory already has the new
+// name, an earlier last pass did not finish.
 func (w *work) openFinished(dir string) (Source, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -51,9 +51,9 @@ func (w *work) openFinished(dir string) (Source, error) {
 	return source, w.note(func(s *state) { s.Finishing = dir })
 }
 
-// checkFinishing returns an error if the directory is not the directory with which the last pass began. checkFinishing
-// also returns an error if a service has used the store again since then, because Redis would keep sends that this
-// service has released meanwhile.
+// checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
+// checkFinishing also returns an error if a service has used the store again since then, because Redis would keep sends
+// that this service has released meanwhile.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {
@@ -73,8 +73,8 @@ func (w *work) checkFinishing(dir string) error {
 	return nil
 }
 
-// takeAway renames the directory of the embedded store. Before the renaming, takeAway checks that the store belongs to
-// the migration and that no other process has opened the store.
+// takeAway renames the directory of the embedded store, so that no service uses the store any more. Before, takeAway
+// checks that the store belongs to the migration and that no other process has opened it.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf(
@@ -92,7 +92,7 @@ func (w *work) takeAway(dir string) error {
 	return os.Rename(dir, migratedDir(dir))
 }
 
-// openKnown opens a store, and returns an error if the store does not belong to this migration.
+// openKnown opens an embedded store, and returns an error if the store does not belong to this migration.
 func (w *work) openKnown(dir string) (*pebblestore.Store, error) {
 	source, err := w.open(dir)
 	if err != nil {

@@ -52,7 +52,7 @@ type ImportCommand struct {
 	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`
 }
 
-// report is the output of --json.
+// report is the output of the import command with --json.
 type report struct {
 	Files      []string           `json:"files"`
 	Rows       int64              `json:"rows"`
@@ -71,10 +71,10 @@ type report struct {
 	empty  []string // files without rows
 }
 
-// mostShown is the maximum number of bad rows that the command prints.
+// mostShown is the maximum number of bad rows of the files that the command prints.
 const mostShown = 5
 
-// Run imports sends that another program made. Running the import again changes nothing.
+// Run imports sends that another program made. A second import of the same files changes nothing.
 func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	options, err := c.options()
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 	return found.fault()
 }
 
-// keyRule is advice about the API key of an import.
+// keyRule is advice, for errors, about which API key an import needs.
 const keyRule = "the key in " + cli.KeyVariable +
 	" needs the scopes read and admin; a key with a namespace cannot have admin"
 
@@ -157,7 +157,7 @@ func (c *ImportCommand) ask(
 	return nil
 }
 
-// options returns the options for reading the files.
+// options returns the options for reading the files of sends, such as the kind of user ids.
 func (c *ImportCommand) options() (*format.SendOptions, error) {
 	if c.Batch < 1 || c.Parallel < 1 || c.MaxBadRows < 0 {
 		return nil, errors.New("--batch and --parallel must be at least 1, and --max-bad-rows at least 0")
@@ -192,7 +192,7 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 	return o, nil
 }
 
-// read reads all files and adds their rows to the sorter.
+// read reads all files of sends and adds their rows to the sorter.
 func (c *ImportCommand) read(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -248,7 +248,7 @@ func (c *ImportCommand) read(
 	return r, nil
 }
 
-// remedy returns advice about bad rows.
+// remedy returns advice about bad rows in the files of sends.
 func (c *ImportCommand) remedy() string {
 	advice := "nothing was imported; correct the rows, or skip them with --max-bad-rows"
 	if c.DryRun && c.IDs == "" {
@@ -257,7 +257,7 @@ func (c *ImportCommand) remedy() string {
 	return advice
 }
 
-// nothing returns an error that says that the files contain no send.
+// nothing returns the error for files that contain no send.
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
@@ -269,7 +269,7 @@ func (r *report) nothing() error {
 	return fmt.Errorf("none of the %d files, such as %s, contains a send", len(r.Files), r.Files[0])
 }
 
-// expand returns the files that the arguments of the command name.
+// expand returns the files that the arguments of the command name, directly or by a pattern.
 func (c *ImportCommand) expand(ctx context.Context) (files []string, err error) {
 	for _, name := range c.Files {
 		if name == format.Stdin {
@@ -317,7 +317,8 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// send imports all rows, and then imports them a second time to check that the store recorded them.
+// send imports all rows into the service, and then imports them a second time to check that the store has recorded
+// them.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
 ) error {
@@ -343,7 +344,7 @@ func (c *ImportCommand) send(
 	return err
 }
 
-// unsent adds advice to the error of an import, for example to run the command again.
+// unsent adds advice to the error of an import that did not finish, for example to run the command again.
 func (c *ImportCommand) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
 		return terminal.Hinted(err, "all sends before this row are recorded, and none after it; correct the row "+
@@ -360,7 +361,7 @@ func (c *ImportCommand) unsent(err error) error {
 	return terminal.Hinted(hinted, "run the same command again; repeating an import is safe")
 }
 
-// print prints the report.
+// print prints the report about the import.
 func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	for _, bad := range r.bad {
 		on.Warn("left out: " + bad)
@@ -392,7 +393,7 @@ func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	return terminal.Table(on.Out, terminal.Left, table...)
 }
 
-// fault returns the error of the command for rows that were not imported.
+// fault returns the error with which the command ends if rows were not imported.
 func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {

@@ -10,12 +10,12 @@ import (
 	"capper/internal/live"
 )
 
-// changing is the number of changes of sets that are copied simultaneously.
+// changing is the number of live changes of sets that CopyChanges copies simultaneously.
 const changing = 64
 
-// CopyChanges copies the live changes of sets to another store, with their times and clients, and then reads the
-// copies. CopyChanges returns the number of changes. CopyChanges returns an error unless the other store contains all
-// changes. Callers may repeat CopyChanges.
+// CopyChanges copies the live changes of sets (users whom API calls added or removed) to another store, with their
+// times and clients. It then reads the copies. CopyChanges returns the number of changes, and an error unless the other
+// store contains all changes. Callers may repeat CopyChanges.
 func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 	records := from.Lists().Records(func(capping.UserID) bool { return true })
 	group, within := errgroup.WithContext(ctx)

@@ -27,7 +27,7 @@ type MigrateCommand struct {
 	Finish string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), for the last run after the service has stopped. The command first renames this directory, so that no service can use it again."`
 }
 
-// migrated is the output of a pass with --json.
+// migrated is the output of a migration pass with --json.
 type migrated struct {
 	Result
 	Changes  int     `json:"changes,omitempty"` // number of live changes of sets
@@ -45,7 +45,7 @@ func (c *MigrateCommand) Help() string {
 		"the admin listener if there is one."
 }
 
-// Run makes one pass of the migration.
+// Run makes one pass of the migration from the embedded store to Redis.
 func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	started := time.Now()
 	cfg, err := config.Load(c.Config)
@@ -105,7 +105,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	return c.print(on, &done)
 }
 
-// bring runs the pass and shows its progress.
+// bring runs a pass of the migration and shows its progress.
 func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
@@ -119,8 +119,8 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// fetch downloads a copy of the running service's store to the working directory. fetch returns an error if the
-// configuration changes the number of a channel. The last pass needs no copy.
+// fetch downloads a copy of the running service's embedded store to the working directory. fetch returns an error if
+// the configuration changes the number of a channel. For the last pass, fetch downloads no copy.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()
@@ -140,7 +140,8 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 	return terminal.WithStatus(terminal.BadInput, err)
 }
 
-// source returns the copy of the store. For the last pass, source returns the store itself.
+// source returns the store that the pass reads: a copy of the embedded store or, in the last pass, the embedded store
+// itself.
 func (c *MigrateCommand) source(work *work) (Source, error) {
 	if c.Finish != "" {
 		return work.openFinished(c.Finish)
@@ -169,8 +170,8 @@ func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 // lookingTime is the time limit for reading the location of the segments.
 const lookingTime = 30 * time.Second
 
-// compareIDs checks that the configuration and the segments have the user ids of the store. compareIDs returns the
-// number of ids in the segments; 0 means that the number is unknown.
+// compareIDs checks that the configuration and the segments have the same kind and key of user ids as the store.
+// compareIDs returns the number of ids in the segments; 0 means that the number is unknown.
 func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, cfg *config.Config, are database.IDs) (
 	users int, err error) {
 	kind := cmp.Or(are.Kind, ids.Dense.String())
@@ -202,15 +203,15 @@ func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, c
 	return users, nil
 }
 
-// otherIDs returns the error for a configuration whose user ids differ from those of the store.
+// otherIDs returns the error for a configuration with another kind or key of user ids than the store.
 func (c *MigrateCommand) otherIDs(found, kind string) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
 		"%s: %s, but the embedded store has ids of the kind %s: a migration keeps the kind and the key of ids",
 		c.Config, found, kind))
 }
 
-// openTarget opens the Redis store. The first pass creates the store, sized for about the given number of users. If
-// Redis already contains a store, the first pass fails.
+// openTarget opens the Redis store to which the migration copies. The first pass creates this store, sized for about
+// the given number of users. If Redis already contains a store, the first pass fails.
 func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {
@@ -239,10 +240,10 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 	return target, nil
 }
 
-// ghost is the time for which Redis still lists a killed instance or pass as running, with a margin.
+// ghost is how long Redis may still list a killed service instance or migration pass as running, with a margin.
 const ghost = 40 * time.Second
 
-// alone returns an error if a service already uses the Redis store.
+// alone returns an error if a running service already uses the Redis store.
 func alone(ctx context.Context, target *redisstore.Store) error {
 	for started := time.Now(); ; {
 		fleet := target.Health(ctx).Fleet

@@ -38,7 +38,7 @@ type Pass struct {
 	Progress   func(result *Result) // called from time to time; nil: no progress
 }
 
-// Result counts the work of a pass.
+// Result counts the users and sends that a migration pass has copied and compared.
 type Result struct {
 	Users    int64 `json:"users"`    // users with at least one send that has not expired
 	Sends    int64 `json:"sends"`    // sends in these logs
@@ -47,8 +47,8 @@ type Result struct {
 	Replaced int64 `json:"replaced"` // of the verified users, those whose log in the target was replaced
 }
 
-// Run runs the pass. If Run returns no error, the log of every user in the target is equal to the log in Now. Callers
-// may repeat Run.
+// Run copies and compares the logs of all users. If Run returns no error, the log of every user in the target is equal
+// to the log in Now. Callers may repeat Run.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -86,7 +86,7 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	}
 }
 
-// name returns the text for a user in errors.
+// name returns the text that identifies a user in errors.
 func (p *Pass) name(user capping.UserID) string {
 	if p.Images {
 		return fmt.Sprintf("image %016x", uint64(user))
@@ -94,7 +94,7 @@ func (p *Pass) name(user capping.UserID) string {
 	return fmt.Sprintf("user %d", user)
 }
 
-// batch holds some users whose logs are copied together.
+// batch holds some users whose logs a migration pass copies together.
 type batch struct {
 	pass    *Pass
 	horizon capping.Instant
@@ -103,7 +103,7 @@ type batch struct {
 	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
-// add adds a user to the batch, with the user's logs in all sources. The first of the logs is from Now.
+// add adds a user to the batch, with the user's logs in all sources. The first of the logs is from the source Now.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -117,7 +117,7 @@ func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, sam
 	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
 }
 
-// settle merges the logs of the batch into the target, and then reads back each log.
+// settle merges the logs of the users in the batch into the target store, and then reads back and compares each log.
 func (b *batch) settle(ctx context.Context, result *Result) error {
 	if len(b.users) == 0 {
 		return nil
@@ -174,7 +174,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	return nil
 }
 
-// messages returns the messages that the source Now stores for the tokens.
+// messages returns the messages that the source Now stores for the tokens (hashes of message ids).
 func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
 	list := make([]capping.Token, 0, len(tokens))
 	for token := range tokens {
@@ -187,12 +187,13 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 	return messages, err
 }
 
-// ErrDiffers reports that the target contains a send that no source ever contained, or lacks a send that the pass has
-// written. The probable reason is that another program writes to the target.
+// ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the pass
+// has written. The probable reason is that another program writes to the target store.
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
-// verify reads back the log of a user. If the log is equal to a log of an earlier pass, verify replaces the log.
+// verify reads back the log of a user from the target store, and compares it. If the log is equal to the user's log in
+// an earlier pass, verify replaces it.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)
@@ -216,7 +217,7 @@ func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	return true, err
 }
 
-// read returns the user's log in the target.
+// read returns the user's log in the target store of the migration.
 func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	found, err := b.pass.Target.Log(ctx, user)
 	if err != nil {
@@ -225,7 +226,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of reports whether each send of the log is in at least one of the given logs.
+// of reports whether each send in the argument log is also in at least one of the given logs.
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

@@ -18,7 +18,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// sender sends rows to the service, several batches at a time.
+// sender imports rows into the service, several batches at a time.
 type sender struct {
 	api      *client.Client
 	patience time.Duration // time for which a batch is retried
@@ -31,8 +31,8 @@ type sender struct {
 	err error
 }
 
-// all sends all rows to the service. A single worker sends all rows of a user, in order, so that the service records
-// the earliest of equal sends.
+// all imports all rows into the service. The same worker sends all rows of a user, in order, so that the service
+// records the earliest of equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,7 +75,7 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 	return s.sum, err
 }
 
-// queue holds the batches for one worker.
+// queue holds the batches of rows that one worker sends to the service.
 type queue struct {
 	next    []format.SendRow
 	batches chan []format.SendRow
@@ -91,8 +91,8 @@ func (l *queue) give(ctx context.Context) error {
 	}
 }
 
-// queueOf returns the worker for a user, from 0 to n-1. queueOf also distributes regular selections of users evenly,
-// such as every fourth user.
+// queueOf returns the number of the worker, from 0 to n-1, that sends the rows of a user. queueOf also distributes
+// regular selections of users evenly, such as every fourth user.
 func queueOf(user capping.UserID, n int) int {
 	high, _ := bits.Mul64(uint64(user)*0x9e3779b97f4a7c15, uint64(n))
 	return int(high)
@@ -106,8 +106,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send sends a batch of rows that belong to one namespace. send retries unavailable users and failed calls until the
-// time in patience has passed.
+// send imports a batch of rows that belong to one namespace. send retries failed calls, and rows of users whose result
+// is unknown, until the time in patience has passed.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -150,8 +150,9 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// call sends a batch once, and returns the rows of unavailable users. A retry also contains the expired sends of
-// unavailable users. An expired send counts only once, because only sends that have not expired count as unavailable.
+// call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). These rows
+// include expired sends of such users, so a retry sends them again. An expired send still counts only once, because
+// only sends that have not expired count as unavailable.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -175,7 +176,7 @@ func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []forma
 	return leftOf(batch, func(r *format.SendRow) bool { return open[r.ID] }), result.Summary, nil
 }
 
-// leftOf returns the rows of unavailable users.
+// leftOf returns those rows of a batch whose users are unavailable (their result is unknown).
 func leftOf(batch []format.SendRow, unavailable func(*format.SendRow) bool) (left []format.SendRow) {
 	for i := range batch {
 		if unavailable(&batch[i]) {
@@ -192,7 +193,8 @@ type refusedSend struct {
 	err error
 }
 
-// Error returns a text with the fields of the send, because users cannot find the row by its position in the call.
+// Error returns a text with the fields of the rejected send, because readers cannot find the row by its position in the
+// call.
 func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service rejected the send of user %s at %s", idOf(&r.row),
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -205,11 +207,11 @@ func (r *refusedSend) Error() string {
 	return text + ": " + r.err.Error()
 }
 
-// Unwrap returns the error of the service.
+// Unwrap returns the error with which the service rejected the send.
 func (r *refusedSend) Unwrap() error { return r.err }
 
-// refusedOf returns the row to which an error of the service refers. The result ok is false if the error refers to no
-// row.
+// refusedOf returns the row of a batch to which an error of the service refers. The result ok is false if the error
+// refers to no row.
 func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -229,7 +231,8 @@ func idOf(row *format.SendRow) string {
 	return cmp.Or(row.ID, strconv.FormatUint(uint64(row.User), 10))
 }
 
-// requestOf returns a request with the rows of a batch, for dense ids. A value that all rows share is sent only once.
+// requestOf returns an import request with the rows of a batch, for dense ids (32-bit numbers). The request contains a
+// channel or message id that all rows share only once.
 func requestOf(batch []format.SendRow) *api.ImportRequest {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequest{Channel: channel, MessageID: messageID, Sends: make([]api.ImportedSend, len(batch))}
@@ -240,7 +243,7 @@ func requestOf(batch []format.SendRow) *api.ImportRequest {
 	return r
 }
 
-// requestOfIDs does the same as requestOf, for ids that are not dense.
+// requestOfIDs does the same as requestOf, for ids that are not dense (not 32-bit numbers).
 func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequestStrings{Channel: channel, MessageID: messageID,
@@ -255,7 +258,8 @@ func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	return r
 }
 
-// sharedBy returns the channel and the message id that all rows share. If the values differ, the result is "".
+// sharedBy returns the channel and the message id that all rows of a batch share. For a field whose values differ, the
+// result is "".
 func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	channel, messageID = batch[0].Channel, batch[0].MessageID
 	for i := range batch {
@@ -269,7 +273,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns own, the value of a row. If all rows share a value, it returns "".
+// unless returns the argument own, which is the value of a field in a row. If all rows share this value, unless returns
+// "".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""

@@ -20,7 +20,7 @@ type count int64
 // exact is the largest number up to which a float64 represents all whole numbers exactly.
 const exact = 1 << 53
 
-// UnmarshalText parses a number such as 270M, 30k or 1000000.
+// UnmarshalText parses a number on the command line, such as 270M, 30k or 1000000.
 func (c *count) UnmarshalText(text []byte) error {
 	number, times := string(text), 1.0
 	for unit, of := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
@@ -54,7 +54,7 @@ type SizeCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// load returns the load that the flags describe, with default values for absent flags.
+// load returns the planned load that the command-line flags describe, with default values for absent flags.
 func (c *SizeCommand) load() sizing.Load {
 	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
 	if c.IDs != ids.Dense.String() {
@@ -73,12 +73,12 @@ func (c *SizeCommand) load() sizing.Load {
 	return load
 }
 
-// faults converts the errors of a load to errors of flags, with one error per line.
+// faults converts the errors of a planned load to errors of command-line flags, with one error per line.
 func faults(err error) error {
 	return terminal.Misuse(errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--")))
 }
 
-// Run prints the resources that the load requires.
+// Run prints the resources (memory, processors, disks) that the planned load requires.
 func (c *SizeCommand) Run(_ context.Context, on *terminal.Streams) error {
 	plan, err := sizing.Of(c.load())
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// runRows is the number of rows that are sorted in memory together.
+// runRows is the number of rows that the sorter sorts in memory together.
 const runRows = 1_000_000
 
-// sorter sorts rows by namespace, then by time, then by user.
+// sorter sorts the rows of an import by namespace, then by time, then by user.
 type sorter struct {
 	dir   string // parent directory of the temporary directory; "": the default
 	most  int    // maximum number of rows in a run
@@ -34,10 +34,11 @@ func inTurn(a, b format.SendRow) int {
 		cmp.Compare(a.ID, b.ID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
-// mostNames is the maximum number of distinct texts that the sorter shares between rows.
+// mostNames is the maximum number of distinct texts, such as message ids, of which the sorter keeps one copy for all
+// rows.
 const mostNames = 10_000
 
-// shared returns a text with the same bytes, whose memory many rows share.
+// shared returns an equal text, of which all rows share one copy in memory.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -59,7 +60,7 @@ func (s *sorter) add(r format.SendRow) error {
 	return s.spill()
 }
 
-// spill sorts the rows in memory and writes them to a temporary file, which is one run.
+// spill sorts the rows in memory and writes them to a temporary file, which is one run (sorted part) of all rows.
 func (s *sorter) spill() (err error) {
 	if s.made == "" {
 		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
@@ -99,13 +100,13 @@ func appendRow(dst []byte, r format.SendRow) []byte {
 	return dst
 }
 
-// run is a sorted file of rows, with the next row to read.
+// run is a temporary file of sorted rows, together with the next row to read.
 type run struct {
 	from *bufio.Reader
 	next format.SendRow
 }
 
-// advance reads the next row of the run. At the end, advance returns io.EOF.
+// advance reads the next row of the sorted file. At the end of the file, advance returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (r *run) advance() (err error) {
 	return nil
 }
 
-// runs is a heap of runs, ordered by their next rows.
+// runs is a heap of sorted files, ordered by their next rows.
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
@@ -142,7 +143,7 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// each calls yield for all rows in sorted order. Callers may call each more than once.
+// each calls the function yield for all rows in sorted order. Callers may call each more than once.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

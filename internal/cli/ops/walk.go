@@ -7,17 +7,17 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is a store whose logs can be read in the ascending order of users. No process may write to the store
-// meanwhile.
+// Source is a store from which a migration reads users' logs, in the ascending order of users. No process may write to
+// the store meanwhile.
 type Source interface {
-	// Logs returns at most most users who have a log, and their logs. The users are in ascending order, beginning with
-	// from.
+	// Logs returns users who have a log, and their logs. Logs returns at most most users, in ascending order, none
+	// below from.
 	Logs(ctx context.Context, from capping.UserID, most int) ([]capping.UserID, []capping.Log, error)
-	// Messages returns the messages for tokens, in the same way as capping.Store.
+	// Messages returns the messages for tokens (hashes of message ids), in the same way as capping.Store.
 	Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error)
 }
 
-// walk is a position in the ascending list of users of one source.
+// walk is a reader that goes through the users of one source store in ascending order.
 type walk struct {
 	source Source
 	users  []capping.UserID
@@ -43,8 +43,8 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// take returns the log of the user if the user is the next user of the walk, and advances the walk. If the source has
-// no log of the user, take returns nil.
+// take returns the log of the given user if this user is the next one of the walk, and advances the walk. If the source
+// has no log of the user, take returns nil.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]
@@ -53,7 +53,7 @@ func (w *walk) take(user capping.UserID) (log capping.Log) {
 	return log
 }
 
-// lowest returns the lowest of the next users of all walks. The result ok is false when all walks have ended.
+// lowest returns the lowest user among the next users of all walks. The result ok is false when all walks have ended.
 func lowest(ctx context.Context, walks []*walk) (user capping.UserID, ok bool, err error) {
 	for _, w := range walks {
 		at, is, err := w.head(ctx)

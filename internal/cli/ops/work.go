@@ -16,8 +16,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// These constants are the file names in the working directory of a migration. For each copy, a file COPY.id contains
-// the id of the copied store.
+// These constants are the file names in the working directory of a migration. For each copy of the embedded store, a
+// file COPY.id contains the id of the copied store.
 const (
 	lastCopy = "copy"        // copy of the last finished pass
 	nextCopy = "next"        // copy of the current pass
@@ -25,8 +25,8 @@ const (
 	archive  = "next.tar"
 )
 
-// copyCache is the size in bytes of the cache for each copy. The cache is small, because a pass reads a copy once and
-// in order.
+// copyCache is the size in bytes of the cache for each opened copy of the embedded store. The cache is small, because a
+// pass reads a copy once and in order.
 const copyCache = 64 << 20
 
 // work is the working directory of a migration, with copies of the embedded store.
@@ -71,8 +71,8 @@ func (w *work) begin(finish bool) (err error) {
 	return w.openCopies()
 }
 
-// openCopies opens the copies of earlier passes. The copy of an unfinished pass is kept, because the pass may have
-// written sends of this copy to Redis.
+// openCopies opens the copies of the embedded store from earlier passes. The migration keeps the copy of an unfinished
+// pass, because the pass may have written sends of this copy to Redis.
 func (w *work) openCopies() error {
 	half, err := filepath.Glob(w.path(halfCopy + "*.id"))
 	if err != nil {
@@ -100,13 +100,13 @@ func (w *work) openCopies() error {
 
 func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
 
-// note changes the state of the migration and stores the state.
+// note changes the state of the migration with the function reached, and stores the state in its file.
 func (w *work) note(reached func(*state)) error {
 	reached(&w.state)
 	return w.state.write(w.dir)
 }
 
-// open opens a store that no other process may have opened.
+// open opens an embedded store. open fails if another process has opened the store.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
 		CacheBytes: copyCache, IDs: w.ids})
@@ -117,7 +117,7 @@ func (w *work) open(dir string) (*pebblestore.Store, error) {
 	return store, nil
 }
 
-// fetch downloads a copy of the running service's store to the working directory.
+// fetch downloads a copy of the running service's embedded store to the working directory of the migration.
 func (w *work) fetch(ctx context.Context, api *client.Client) error {
 	if err := w.dropNext(); err != nil { // removes an incomplete copy that no pass has used
 		return err
@@ -155,7 +155,8 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// end records that the pass has finished. After the last pass, end records that the migration has finished.
+// end records in the state of the migration that the pass has finished. After the last pass, end records that the
+// migration has finished.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
 		return err
@@ -176,7 +177,7 @@ func (w *work) end() error {
 	return rename(w.path(nextCopy), w.path(lastCopy))
 }
 
-// close closes all stores. Callers may call close again.
+// close closes all stores that the migration has opened. Callers may call close again.
 func (w *work) close() (err error) {
 	for _, store := range w.stores {
 		err = errors.Join(err, store.Close())
@@ -185,8 +186,8 @@ func (w *work) close() (err error) {
 	return err
 }
 
-// rename renames the directory of a store and the file COPY.id of the store. If the command stops after it has renamed
-// only the directory, the next run rejects the directory.
+// rename renames the directory of a copied store, and the file COPY.id beside it. If the command stops after it has
+// renamed only the directory, the next run rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
 }
