@@ -13,7 +13,8 @@ var accessibility string
 // texts.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
-	// Dark charts begin to load some time after the switch to dark mode, so an early check would miss them.
+	// The browser begins to load dark charts some time after the switch to dark mode, so an early check would miss
+	// them.
 	var faults []string
 	for range 3 {
 		// A chart that does not load counts as a problem only after several checks.

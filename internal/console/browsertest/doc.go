@@ -2,12 +2,12 @@
 // screens, and with scripts disabled.
 //
 // All tests of a package share one Browser. The Browser is a headless Chromium with a profile of its own, and ends with
-// the tests. Each Tab is a separate session, which does not share cookies with other tabs. A Tab observes all its
-// pages, beginning with the first request. The test of a Tab fails after an error in the browser's console, a violation
-// of the content security policy, or a request to another website (see Tab).
+// the tests. Each Tab is a separate browser session, which does not share cookies with other tabs. A Tab observes all
+// its pages, beginning with the first request. The test that opened a Tab fails after an error in the browser's
+// console, a violation of the content security policy, or a request to another website (see Tab).
 //
-// Faults checks a page against some rules of WCAG 2.2, level AA. The file accessibility.js contains the rules, and
-// tests check the rules with faulty pages.
+// The method Faults checks a page against some accessibility rules of WCAG 2.2, level AA. The file accessibility.js
+// contains the rules, and tests check the rules with faulty pages.
 //
 // Tests wait for conditions, with time limits that are long enough for a busy machine.
 package browsertest

@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Publish publishes a generation from the test data, in which the given users are active, too. Publish returns the name
-// of the generation.
+// Publish publishes a segments generation from the test data, but adds the given users to the segment "active". Publish
+// returns the name of the generation.
 func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})
@@ -61,7 +61,7 @@ func lines(users []uint32) (text string) {
 	return text
 }
 
-// Audience returns the users in the audience file of the test data.
+// Audience returns the users in the sample audience file of the test data.
 func (s *Service) Audience() (users []uint32) {
 	s.t.Helper()
 	file, err := os.Open(filepath.Join(root(), "testdata", "audience.txt"))
@@ -75,9 +75,9 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples makes the API calls of a day of campaigns, each at its own time of the day. The calls include large
-// campaigns, a retry, a release, an audience expression, previews and permits. Between the calls of the day, Samples
-// publishes a new generation.
+// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The calls
+// include large campaigns, a retry, a release, an audience expression, previews and permits. During this day, Samples
+// also publishes a new segments generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()
@@ -121,7 +121,7 @@ func (s *Service) history(audience []uint32) {
 	}
 }
 
-// at sets the clock to the given duration before the end of the samples, and calls act.
+// at sets the service's clock to the given duration before the end of the samples, and calls the function act.
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
 	act()
@@ -130,7 +130,7 @@ func (s *Service) at(before time.Duration, act func()) {
 	}
 }
 
-// every returns the number of minutes between two calls in the last hour of the samples.
+// every returns how many minutes are between two sample calls in the last hour of the samples.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2
@@ -138,7 +138,7 @@ func (s *Setup) every() int {
 	return 5
 }
 
-// joined publishes a generation with more active users, and waits until the service uses it.
+// joined publishes a segments generation with more active users, and waits until the service uses it.
 func (s *Service) joined() (generation string) {
 	s.t.Helper()
 	generation = s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
@@ -168,7 +168,7 @@ func (s *Service) release(message, channel string, users []uint32) {
 	require.NoError(s.t, err)
 }
 
-// permits takes a part of the permits of one pacer, and all permits of another pacer.
+// permits requests a part of the permits of one sample pacer, and all permits of another one.
 func (s *Service) permits() {
 	s.t.Helper()
 	for _, r := range []api.PermitsRequest{

@@ -21,7 +21,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// These constants are the API keys of a Service with keys, one for each kind of visitor.
+// These constants are the API keys of a test Service with Setup.Keys, one for each kind of visitor.
 const (
 	Reader  = "reader.s3cr3t-of-the-reader"   // may read
 	Admin   = "admin.s3cr3t-of-the-admin"     // may read and erase
@@ -41,8 +41,8 @@ type Setup struct {
 	With    string    // text to add to the configuration
 }
 
-// Service is a capper service that runs in the process of the test. Service uses the embedded store, the sample
-// configuration, the sample segments and sets, and a clock that only the test advances.
+// Service is a capper service that runs in the process of the test. By default, it uses the embedded store. It has the
+// sample configuration, the sample segments and sets, and a clock that only the test advances.
 type Service struct {
 	URL   string
 	Clock *testkit.Clock
@@ -54,8 +54,8 @@ type Service struct {
 	ends  time.Time
 }
 
-// Serve starts a service, and stops it at the end of the test. The clock begins before the first call of Samples, and
-// Samples advances the clock to Setup.Now.
+// Serve starts a capper service for a test, and stops it at the end of the test. The service's clock begins before the
+// first sample call, and Samples advances it to Setup.Now.
 func Serve(t testing.TB, setup Setup) *Service {
 	t.Helper()
 	s := &Service{t: t, setup: setup, Dir: t.TempDir(), ends: setup.Now}
@@ -74,7 +74,7 @@ func Serve(t testing.TB, setup Setup) *Service {
 	return s
 }
 
-// Start starts the service again, after a call of Stop.
+// Start starts the capper service again, after a call of Stop.
 func (s *Service) Start() {
 	s.t.Helper()
 	watcher, err := config.NewWatcher(s.file(), s.Clock.Now)
@@ -86,8 +86,7 @@ func (s *Service) Start() {
 
 func (s *Service) file() string { return filepath.Join(s.Dir, "capper.yaml") }
 
-// Configure writes the configuration file. The file contains the configuration of the test data with the changes in
-// Setup.
+// Configure writes the configuration file of the service: the sample configuration with the changes in Setup.
 func (s *Service) Configure(keys ...string) {
 	s.t.Helper()
 	sample, err := os.ReadFile(filepath.Join(root(), "testdata", "capper.yaml"))
@@ -117,7 +116,7 @@ func (s *Service) Configure(keys ...string) {
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }
 
-// keys returns the configuration of the API keys, without the named keys.
+// keys returns the section of the configuration with the API keys, without the named keys.
 func (s *Service) keys(without []string) string {
 	if !s.setup.Keys {
 		return ""
@@ -140,7 +139,7 @@ func (s *Service) keys(without []string) string {
 	return text
 }
 
-// Client returns a client for calls to the service. If the service has no API keys, Client ignores the key.
+// Client returns an API client for calls to the test service. If the service has no API keys, Client ignores the key.
 func (s *Service) Client(key string) *client.Client {
 	s.t.Helper()
 	if !s.setup.Keys {

@@ -29,8 +29,8 @@ type Tab struct {
 	watch *watch
 }
 
-// Tab opens a tab for the service at the address base. The tab is closed at the end of the test. The test fails if a
-// page of the tab did something forbidden (see Misbehaved).
+// Tab opens a browser tab for the service at the address base. Tab closes the browser tab at the end of the test. The
+// test fails if a page of the browser tab did something forbidden (see Misbehaved).
 func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	t.Helper()
 	address, err := url.Parse(base)
@@ -49,7 +49,7 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 // the browser's console, violations of the content security policy, requests to other websites, and dialogs.
 func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
 
-// Requests returns the addresses of all requests so far.
+// Requests returns the addresses of all requests that pages of the tab have made so far.
 func (tab *Tab) Requests() []string {
 	tab.watch.mu.Lock()
 	defer tab.watch.mu.Unlock()
@@ -59,19 +59,19 @@ func (tab *Tab) Requests() []string {
 // Screen is the size of a browser window in CSS pixels.
 type Screen struct{ Width, Height int64 }
 
-// These variables are the screen sizes of the tests.
+// These variables are the screen sizes with which tests look at pages.
 var (
 	Desktop = Screen{1100, 800}
 	Phone   = Screen{390, 844}
 )
 
-// On sets the size of the browser window.
+// On sets the size of the browser window to the given screen.
 func (tab *Tab) On(s Screen) {
 	tab.t.Helper()
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
-// In sets the time zone of the browser.
+// In sets the time zone that pages of the tab see.
 func (tab *Tab) In(zone string) {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{
@@ -79,7 +79,7 @@ func (tab *Tab) In(zone string) {
 	require.NoError(tab.t, err)
 }
 
-// Dark switches the dark mode on or off, and disables animations.
+// Dark switches the dark mode of the browser tab on or off, and disables animations.
 func (tab *Tab) Dark(dark bool) {
 	tab.t.Helper()
 	scheme := "light"
@@ -93,7 +93,7 @@ func (tab *Tab) Dark(dark bool) {
 	require.NoError(tab.t, err)
 }
 
-// WithoutScripts disables the scripts in pages.
+// WithoutScripts makes the browser tab run no scripts of pages.
 func (tab *Tab) WithoutScripts() {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{
@@ -101,7 +101,7 @@ func (tab *Tab) WithoutScripts() {
 	require.NoError(tab.t, err)
 }
 
-// do executes browser actions with a time limit.
+// do executes browser actions in the tab, with a time limit.
 func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
 	require.NoError(tab.t, chromedp.Do(tab.ctx), "open a tab") // the first use of a context must have no deadline
@@ -110,8 +110,8 @@ func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(tab.t, chromedp.Do(ctx, steps...), "at "+tab.address())
 }
 
-// Open loads a path of the service, which may contain a query, and waits until the page is loaded. Open returns the
-// HTTP status of the page after all redirects.
+// Open loads a page of the service in the tab, and waits until the page is loaded. The path may contain a query. Open
+// returns the HTTP status of the page after all redirects.
 func (tab *Tab) Open(path string) (status int) {
 	tab.t.Helper()
 	tab.do(chromedp.Navigate(tab.base.String() + path))
@@ -145,8 +145,8 @@ func Eval[T any](tab *Tab, expression string, args ...any) T {
 	return value
 }
 
-// Wait evaluates a JavaScript expression in the page repeatedly, until its value is true. Wait replaces each %q in the
-// expression by an argument.
+// Wait evaluates a JavaScript expression in the page repeatedly, until its value is true. Before, Wait replaces each %q
+// in the expression by an argument.
 func (tab *Tab) Wait(expression string, args ...any) {
 	tab.t.Helper()
 	expression = fmt.Sprintf(expression, args...)
@@ -163,38 +163,38 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	require.Fail(tab.t, "never true: "+expression, "%s (%v)\n%s", tab.Path(), err, tab.Text("body"))
 }
 
-// Text returns the visible text of the first element that matches the selector.
+// Text returns the visible text of the first element of the page that matches the CSS selector.
 func (tab *Tab) Text(selector string) string {
 	tab.t.Helper()
 	return Eval[string](tab, "document.querySelector(%q)?.innerText ?? ''", selector)
 }
 
-// Texts returns the visible text of each element that matches the selector.
+// Texts returns the visible text of each element of the page that matches the CSS selector.
 func (tab *Tab) Texts(selector string) []string {
 	tab.t.Helper()
 	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].map(e => e.innerText.trim())", selector)
 }
 
-// Has reports whether an element matches the selector.
+// Has reports whether an element of the page matches the CSS selector.
 func (tab *Tab) Has(selector string) bool {
 	tab.t.Helper()
 	return Eval[bool](tab, "document.querySelector(%q) !== null", selector)
 }
 
-// Fill replaces the content of a field by a text.
+// Fill replaces the content of the form field that matches the CSS selector by a text.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
 	Eval[any](tab, "document.querySelector(%q).focus(), document.querySelector(%q).select()", selector, selector)
 	tab.Press(kb.Delete + text)
 }
 
-// Click clicks the first element that matches the selector.
+// Click clicks the first element of the page that matches the CSS selector.
 func (tab *Tab) Click(selector string) {
 	tab.t.Helper()
 	tab.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Leave calls act, which must lead to another page, and waits for the other page.
+// Leave calls the function act, which must lead to another page, and waits until the other page is loaded.
 func (tab *Tab) Leave(act func()) {
 	tab.t.Helper()
 	Eval[bool](tab, "document.documentElement.left = true")
@@ -202,19 +202,19 @@ func (tab *Tab) Leave(act func()) {
 	tab.Wait("!document.documentElement.left && document.readyState === 'complete'")
 }
 
-// Press types keys, such as kb.Tab and kb.Enter, into the focused element.
+// Press types keys, such as kb.Tab and kb.Enter, into the focused element of the page.
 func (tab *Tab) Press(keys string, options ...chromedp.KeyOption) {
 	tab.t.Helper()
 	tab.do(chromedp.KeyEvent(keys, options...))
 }
 
-// Upload sets the file in a file field.
+// Upload chooses a file in the file field that matches the CSS selector.
 func (tab *Tab) Upload(selector, file string) {
 	tab.t.Helper()
 	tab.do(chromedp.SetUploadFiles(chromedp.CSS(selector), []string{file}))
 }
 
-// Picture returns a screenshot of the window as PNG.
+// Picture returns a screenshot of the browser window as PNG.
 func (tab *Tab) Picture() []byte {
 	tab.t.Helper()
 	shot, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
@@ -222,7 +222,7 @@ func (tab *Tab) Picture() []byte {
 	return shot
 }
 
-// Cookies returns the cookies that the tab sends to the service, including cookies that scripts cannot read.
+// Cookies returns the cookies that the browser tab sends to the service, including cookies that scripts cannot read.
 func (tab *Tab) Cookies() []*network.Cookie {
 	tab.t.Helper()
 	cookies, err := chromedp.Call(tab.ctx, network.GetCookies,

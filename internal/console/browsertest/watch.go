@@ -12,7 +12,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// watch records the forbidden actions of pages. Use newWatch to create a watch.
+// watch records forbidden actions of the pages in a tab, such as requests to other websites. Use newWatch to create a
+// watch.
 type watch struct {
 	host string // only host to which pages may send requests
 
@@ -27,7 +28,7 @@ func newWatch(host string) *watch {
 	return &watch{host: host, documents: map[network.RequestID]bool{}, statuses: map[string]int{}}
 }
 
-// see handles an event of the browser.
+// see records what an event of the browser shows: a request, the HTTP status of a document, or a forbidden action.
 func (w *watch) see(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,9 +69,9 @@ func (w *watch) request(e *network.EventRequestWillBeSent) {
 	}
 }
 
-// entry handles a log entry in the browser's console that Chromium itself has written. Chromium writes such an entry
-// for each document with an error status, which is normal for an error page. A missing icon of a chart in a document of
-// its own is harmless, too.
+// entry records a log entry that Chromium itself has written to the browser's console, unless the entry is harmless.
+// Chromium writes an entry for each document with an error status, which is normal for an error page. When a chart is
+// opened as a document of its own, an entry about its missing icon is harmless, too.
 func (w *watch) entry(e *log.Entry) {
 	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] ||
 		strings.HasSuffix(e.URL, "/favicon.ico")) {
@@ -88,7 +89,7 @@ func arguments(args []*runtime.RemoteObject) (text string) {
 	return text
 }
 
-// found returns the recorded actions, and removes them from the watch.
+// found returns the recorded forbidden actions, and removes them from the watch.
 func (w *watch) found() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

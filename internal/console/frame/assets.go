@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// own holds the layout, the style sheet, the script and the icon.
+// own holds the files that all console pages share: the layout, the style sheet, the script and the icon.
 //
 //go:embed assets
 var own embed.FS
@@ -25,7 +25,7 @@ type asset struct {
 	bytes []byte
 }
 
-// readAssets returns the assets, by their file names and by their names in the URL.
+// readAssets returns the assets in a map. The keys are their file names as well as their names in URLs.
 func readAssets() (map[string]asset, error) {
 	entries, err := own.ReadDir("assets")
 	if err != nil {
@@ -50,7 +50,7 @@ func readAssets() (map[string]asset, error) {
 	return assets, nil
 }
 
-// asset returns the URL path of an asset.
+// asset returns the URL path of the asset with the given file name.
 func (f *Frame) asset(name string) string { return f.assets[name].at }
 
 // serveAsset serves an asset to visitors with and without a session, because the sign-in page needs the assets.

@@ -14,24 +14,24 @@
 //	<form method="post">{{template "token" .}} … </form>
 //	{{end}}
 //
-// In a Live page, each element that updates itself has an id and the attribute data-part. The script replaces the
-// elements that have changed, and keeps focus, selection and scroll position.
+// In a Live page, each element that updates itself has an id and the attribute data-part. The script of the page
+// replaces the elements that have changed, and keeps focus, selection and scroll position.
 //
-// Each table is also available as CSV, and each chart as SVG. Their address is the address of the page with
-// format=csv&table=NAME or format=svg&picture=NAME&theme=dark. Requests for these formats call Show, too. A page should
-// avoid expensive API calls that only some of its tables and charts need.
+// Each table is also available as CSV, and each chart as SVG. The address of a table or chart is the address of the
+// page with format=csv&table=NAME or format=svg&picture=NAME&theme=dark. Requests for a table or chart call Show, too.
+// A page should therefore avoid expensive API calls that only some of its tables and charts need.
 //
 // # Sessions and access
 //
 // A page calls the handler of the API within the process. The context of the call contains the id of the visitor's API
-// key (gate.Inside), and the API checks the current scopes of this key. As a result, a page can show and do only what
-// the API key of the visitor permits.
+// key (gate.Inside), and the API checks the current scopes of this key. A page can therefore show and do only what the
+// API key of the visitor permits.
 //
-// A session cookie contains the end of the session, encrypted with AES-256-GCM. The encryption authenticates the id of
-// the API key. The secret for the encryption is derived from the SHA-256 hash of the API key in the configuration.
-// Every instance with the same API key accepts the session, all other instances reject it, and no instance stores
-// sessions. Removing or replacing an API key ends the sessions of the key. A person who can read the configuration file
-// can create a session, so the file is as secret as an API key.
+// A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption also authenticates
+// the id of the API key. The secret for the encryption is derived from the SHA-256 hash of the API key in the
+// configuration. Every service instance with the same API key accepts the session, all other instances reject it, and
+// no instance stores sessions. When an operator removes or replaces an API key, the sessions of this key end. A person
+// who can read the configuration file can create a session, so the file is as secret as an API key.
 //
 // A GET request never changes anything. The frame accepts only forms of its own pages. For each form, the frame checks
 // the origin, and a token that is derived from the session. Package html/template escapes text from users in pages, and

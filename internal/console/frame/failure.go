@@ -8,7 +8,7 @@ import (
 	"capper/client"
 )
 
-// Refusal is an error whose texts a page shows unchanged: the problem and the remedy.
+// Refusal is an error with two texts for visitors, which a page shows unchanged: the problem and the remedy.
 type Refusal struct {
 	Status int
 	What   string // the problem, in a sentence
@@ -19,7 +19,7 @@ func (r *Refusal) Error() string { return r.What }
 
 func refused(status int, what, do string) *Refusal { return &Refusal{status, what, do} }
 
-// notice is a page of the frame itself, which shows a message and the next step for the visitor.
+// notice is the data of a page, such as an error page, that shows only a message and the next step for the visitor.
 type notice struct {
 	What, Do string
 	Detail   string // error text of the API
@@ -27,7 +27,8 @@ type notice struct {
 	Go       string // text of the link to the next page
 }
 
-// fail responds with an error page. If the API key of the session no longer exists, fail redirects to the sign-in page.
+// fail responds to a visitor with an error page. If the API key of the session no longer exists, fail redirects to the
+// sign-in page.
 func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	if client.HasCode(err, client.CodeUnauthorized) {
 		f.askToSignIn(w, c.Visit.Request)
@@ -41,7 +42,7 @@ func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	f.notify(w, c, status, titles(status), said)
 }
 
-// notify responds with a notice.
+// notify responds to a visitor with a page that shows a message and the next step.
 func (f *Frame) notify(w http.ResponseWriter, c *content, status int, title string, said notice) {
 	c.View = &View{Title: title, Data: said}
 	f.render(w, c, f.notices, status)
@@ -61,7 +62,7 @@ func titles(status int) string {
 	return "The page cannot be shown"
 }
 
-// explain converts an error to an HTTP status and a notice in plain language.
+// explain converts an error to an HTTP status and a message for the visitor in plain language.
 func explain(err error) (int, notice) {
 	var own *Refusal
 	if errors.As(err, &own) {

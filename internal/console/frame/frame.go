@@ -42,18 +42,18 @@ type Frame struct {
 	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce is the maximum number of simultaneous large forms. The budgets of the API do not limit the memory of
-// forms.
+// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. It is necessary because the
+// budgets of the API do not limit the memory for forms.
 const uploadsAtOnce = 2
 
-// uploadTimeout is the time limit for uploading a large form, so that a slow upload does not block other visitors for
+// uploadTimeout is the time limit for uploading a large form. A slow upload therefore does not block other visitors for
 // longer.
 const uploadTimeout = 30 * time.Second
 
-// pageTimeout is the time limit for all API calls of a page.
+// pageTimeout is the time limit for all API calls together that a page makes for one request.
 const pageTimeout = 15 * time.Second
 
-// New returns a Frame for the pages in cfg.
+// New returns a Frame that serves the pages in cfg.
 func New(cfg Config) (*Frame, error) {
 	f := &Frame{cfg: cfg, sessions: newSessions(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
 		crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
@@ -102,7 +102,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// add adds the routes for a page.
+// add adds the HTTP routes of a page to the frame.
 func (f *Frame) add(p *Page, layout *template.Template) error {
 	parsed, err := layout.Clone()
 	if err == nil {
@@ -122,7 +122,7 @@ func (f *Frame) add(p *Page, layout *template.Template) error {
 	return nil
 }
 
-// visit shows a page to a visitor with a session. visit redirects other visitors to the sign-in page.
+// visit shows a page to a visitor who has signed in. visit redirects other visitors to the sign-in page.
 func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -140,7 +140,7 @@ func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *templa
 	f.show(w, v, p, t, view, err)
 }
 
-// act processes a submitted form.
+// act processes a form that a visitor has submitted to a page.
 func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -182,8 +182,9 @@ func (f *Frame) enter(r *http.Request) (*Visit, bool) {
 // defaultForm is the maximum size of a form in bytes for pages that set no maximum.
 const defaultForm = 16 << 10
 
-// beginUpload reserves one of the uploadsAtOnce uploads, and sets the time limit for the upload. The caller must call
-// the returned function leave after the upload. If all uploads are in use, beginUpload returns an error.
+// beginUpload lets a visitor begin to upload a large form, and sets the time limit for the upload. The caller must call
+// the returned function leave after the upload. If uploadsAtOnce uploads are already running, beginUpload returns an
+// error.
 func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	select {
 	case f.uploads <- struct{}{}:
@@ -200,7 +201,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	}, nil
 }
 
-// readForm reads a form. readForm rejects forms of other websites, and forms without a token that accepts accepts.
+// readForm reads a submitted form. readForm rejects forms of other websites, and forms whose token the function accepts
+// does not accept.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
@@ -226,7 +228,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	return nil
 }
 
-// show responds with the whole page, or with the requested table or chart of the page.
+// show responds to a visitor with the whole page, or with the table or chart of the page that the request names.
 func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Template, view *View, err error) {
 	content := &content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
 	if err != nil {
@@ -244,7 +246,8 @@ func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Templ
 	}
 }
 
-// addressOf returns the address of the page, with those parameters of the request that belong to the page.
+// addressOf returns the address of the requested page, with those query parameters of the request that belong to the
+// page.
 func addressOf(r *http.Request) string {
 	query := r.URL.Query()
 	for _, name := range []string{"format", "table", "picture", "theme", "v", againParameter} {
@@ -253,7 +256,8 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav returns the links of the navigation, and marks the link to the page here. A nil page marks no link.
+// nav returns the links of the navigation, and marks the link to the current page here. If here is nil, nav marks no
+// link.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
@@ -264,7 +268,8 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render renders a whole page before it writes the response. With the status 503, render sets the header Retry-After.
+// render renders a whole page from its template before it writes the response. With the status 503, render sets the
+// header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {

@@ -33,10 +33,10 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.response(r), nil
 }
 
-// visitor is the context key for the HTTP request of the visitor, on whose behalf a page calls the API.
+// visitor is the context key for the HTTP request of the visitor for whom a page calls the API.
 type visitor struct{}
 
-// visiting returns the context for API calls on behalf of a visitor.
+// visiting returns the context for API calls that a page makes on behalf of a visitor.
 func visiting(r *http.Request, key string) context.Context {
 	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }

@@ -16,8 +16,8 @@ type Page struct {
 	// Path is the path of the page below /console/, in the syntax of http.ServeMux. The path "" belongs to the page at
 	// /console/. The request of a visit contains the values of wildcards in the path.
 	Path string
-	// Nav is the name of the page in the navigation. With "", the navigation does not contain the page. Under is the
-	// Nav of another page, which the navigation marks while it shows a page without Nav.
+	// Nav is the name of the page in the navigation. If Nav is "", the navigation does not contain the page. Under is
+	// then the Nav of another page, which the navigation marks as the current page.
 	Nav, Under string
 	// Live says that the page updates itself every few seconds while it is visible.
 	Live bool
@@ -31,18 +31,19 @@ type Page struct {
 	// session. With a nil Act, the page accepts no forms. The result to is the address of the next page. If to is "",
 	// the visitor sees the returned view.
 	Act func(v *Visit) (view *View, to string, err error)
-	// MaxForm is the maximum size of a form in bytes. The value 0 means 16 KiB. Forms may be multipart forms.
+	// MaxForm is the maximum size in bytes of a form that the page accepts. The value 0 means 16 KiB. Forms may be
+	// multipart forms.
 	MaxForm int64
 }
 
-// Visit is one request for a page.
+// Visit is one request of a visitor for a console page.
 type Visit struct {
 	*http.Request
 	API     *client.Client // client for API calls on behalf of the visitor; calls need Context
 	Now     time.Time
 	Session Session
 	control *gate.Control
-	// sessions derives secrets from API keys.
+	// sessions derives the secrets for encrypted addresses from API keys.
 	sessions *sessions
 	ctx      context.Context
 }
@@ -50,25 +51,26 @@ type Visit struct {
 // Context returns the context for API calls on behalf of the visitor.
 func (v *Visit) Context() context.Context { return v.ctx }
 
-// May reports whether the API key of the visitor has the scope. Pages use May to show or hide elements. The API checks
-// the scope again.
+// May reports whether the API key of the visitor has the scope. Pages use May to show or hide elements. When the
+// visitor uses an element, the API checks the scope itself.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
-// MayOpen reports whether the visitor may see the campaigns of a namespace. The API rejects calls about other
-// namespaces.
+// MayOpen reports whether the visitor may see the campaigns of a namespace. For other namespaces, the API would reject
+// the calls.
 func (v *Visit) MayOpen(namespace string) bool {
 	own := v.control.NamespaceOf(v.Session.Key)
 	return own == "" || own == namespace
 }
 
-// Seal encrypts data for an address of the console. Every instance with the API key of the visitor can decrypt the
-// text, for each of its visitors. Without the visitor's API key, nobody can read or create an encrypted text.
+// Seal encrypts data for an address of the console. Every service instance that has the API key of the visitor can
+// decrypt the text, for any of its visitors. Without this API key, nobody can read or create such a text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
-// Open decrypts a text that Seal has created. For other texts, and if the API key no longer exists, Open returns false.
+// Open decrypts a text that Seal has created. For other texts, and if the API key of the text no longer exists, Open
+// returns false.
 func (v *Visit) Open(text string) ([]byte, bool) { return v.sessions.openData(text) }
 
-// View is the content of a page.
+// View is the content of a console page for one request.
 type View struct {
 	Title    string // heading, and title of the document
 	Question string // question that the page answers
@@ -80,20 +82,20 @@ type View struct {
 	Calls    []string // API calls that return the same data, such as "GET /v1/limits"
 }
 
-// Picture is an SVG chart of a page.
+// Picture is an SVG chart on a console page.
 type Picture struct {
 	Name    string
 	Caption string // text below the chart; "": Alt
 	Alt     string // description for people who cannot see the chart
 	Draw    func(dark bool) ([]byte, error)
-	// Slim draws the chart for phones, with a width of 360 units. With a nil Slim, phones scroll the chart that Draw
-	// draws.
+	// Slim draws the chart for phones, with a width of 360 units. If Slim is nil, visitors with phones scroll the chart
+	// that Draw draws.
 	Slim func(dark bool) ([]byte, error)
 
 	page *content
 }
 
-// content is the data of all templates.
+// content is the data that the template of every page receives.
 type content struct {
 	*View
 	Visit *Visit
@@ -103,13 +105,13 @@ type content struct {
 	at    string // address of the page with its parameters
 }
 
-// link is a link in the navigation.
+// link is a link in the navigation of the console.
 type link struct {
 	Name, To string
 	Here     bool
 }
 
-// Table returns the table with the given name, for {{template "table" (.Table "limits")}}.
+// Table returns the page's table with the given name, for use in a template: {{template "table" (.Table "limits")}}.
 func (c *content) Table(name string) *Table {
 	for _, t := range c.Tables {
 		if t.Name == name {
@@ -120,7 +122,8 @@ func (c *content) Table(name string) *Table {
 	return nil
 }
 
-// Picture returns the picture with the given name, for {{template "picture" (.Picture "hour")}}.
+// Picture returns the page's chart with the given name, for use in a template: {{template "picture" (.Picture
+// "hour")}}.
 func (c *content) Picture(name string) *Picture {
 	for _, p := range c.Pictures {
 		if p.Name == name {
@@ -131,19 +134,19 @@ func (c *content) Picture(name string) *Picture {
 	return nil
 }
 
-// Token returns the token that every form must contain: {{template "token" .}}.
+// Token returns the session's token, which every form must contain. Templates add it by {{template "token" .}}.
 func (c *content) Token() string { return c.Visit.Session.Token }
 
-// Nav returns the navigation links for the layout.
+// Nav returns the links of the navigation, for the layout of the page.
 func (c *content) Nav() []link { return c.nav }
 
-// Live reports whether the page updates itself.
+// Live reports whether the page updates itself while it is visible.
 func (c *content) Live() bool { return c.page.Live }
 
 // SignedIn returns the id of the visitor's API key. If no keys are configured, SignedIn returns "".
 func (c *content) SignedIn() string { return c.Visit.Session.Key }
 
-// Now returns the time of the visit, for {{when .Now .At}}.
+// Now returns the time of the visit, for use in a template: {{when .Now .At}}.
 func (c *content) Now() time.Time { return c.Visit.Now }
 
 // Address returns the address of the page, which visitors can reload or send to colleagues.
@@ -152,7 +155,7 @@ func (c *content) Address() string { return c.at }
 // When returns a time relative to the time of the visit, with the exact time as a tooltip.
 func (c *content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
 
-// SignIn returns the data of the sign-in page. For other pages, SignIn returns nil.
+// SignIn returns the data of the sign-in page, for its template. For other pages, SignIn returns nil.
 func (c *content) SignIn() *signIn {
 	if s, ok := c.Data.(signIn); ok {
 		return &s
@@ -160,7 +163,8 @@ func (c *content) SignIn() *signIn {
 	return nil
 }
 
-// Notice returns the data of a notice page. For other pages, Notice returns nil.
+// Notice returns the data of a page that shows only a message, such as an error page. For other pages, Notice returns
+// nil.
 func (c *content) Notice() *notice {
 	if n, ok := c.Data.(notice); ok {
 		return &n

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// sealPurpose makes the secrets for sealed data differ from the secrets for other purposes.
+// sealPurpose goes into the secrets for encrypting data in addresses, so that they differ from the secrets for other
+// purposes.
 const sealPurpose = "capper console data 1"
 
-// maxUnsealed is the maximum size of unsealed data in bytes.
+// maxUnsealed is the maximum size in bytes of decrypted and decompressed data from an address.
 const maxUnsealed = 1 << 20
 
 // sealData compresses data, and encrypts it with a secret that is derived from an API key. The returned text begins
@@ -48,8 +49,8 @@ func (s *sessions) openData(text string) ([]byte, bool) {
 	return data, err == nil && len(data) <= maxUnsealed
 }
 
-// dataSecret returns the secret that is derived from an API key. If no keys are configured, dataSecret returns a secret
-// of the process.
+// dataSecret returns the secret, derived from an API key, for encrypting data in addresses. If no API keys are
+// configured, dataSecret returns a secret of the process.
 func (s *sessions) dataSecret(key string) [sha256.Size]byte {
 	if secret, known := s.access().Seal(sealPurpose)[key]; known {
 		return secret

@@ -15,19 +15,19 @@ import (
 	"capper/internal/server/gate"
 )
 
-// lifetime is the duration of a session.
+// lifetime is how long a visitor stays signed in: the duration of a session.
 const lifetime = 8 * time.Hour
 
-// name is the name of the session cookie, and Path is its path.
+// name is the name of the session cookie, and Path is the URL path for which browsers send the cookie.
 const (
 	name = "capper_console"
 	Path = "/console"
 )
 
-// purpose makes the secrets for sessions differ from the secrets for other purposes.
+// purpose goes into the secrets for session cookies, so that they differ from the secrets for other purposes.
 const purpose = "capper console session 1"
 
-// Session identifies a signed-in visitor.
+// Session identifies a visitor who has signed in to the console.
 type Session struct {
 	Key  string    // id of the API key; "": no keys are configured
 	Ends time.Time // zero: never
@@ -35,20 +35,20 @@ type Session struct {
 	Token string
 }
 
-// sessions creates and reads session cookies.
+// sessions creates and reads the session cookies of visitors.
 type sessions struct {
 	access func() *gate.Control
 	clock  func() time.Time
 	open   string // token for forms when no API keys are configured
 }
 
-// newSessions returns sessions for the API keys that inForce returns.
+// newSessions returns a sessions for the API keys that the function inForce returns.
 func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions {
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
 
-// Begin returns the cookie for a new session with the given API key. If secure is true, browsers send the cookie only
-// over TLS.
+// Begin returns the cookie for a new session of a visitor with the given API key. If secure is true, browsers send the
+// cookie only over TLS.
 func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)
 	secret, known := s.access().Seal(purpose)[key]
@@ -60,13 +60,14 @@ func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	return cookie
 }
 
-// end returns a cookie that ends a session in the browser.
+// end returns a cookie that makes the browser delete its session cookie.
 func end(secure bool) *http.Cookie {
 	return &http.Cookie{Name: name, Path: Path, MaxAge: -1, HttpOnly: true, Secure: secure,
 		SameSite: http.SameSiteStrictMode}
 }
 
-// Of returns the session to which a request belongs. If no API keys are configured, every request belongs to a session.
+// Of returns the session to which a request belongs, according to its cookie. If no API keys are configured, every
+// request belongs to a session.
 func (s *sessions) Of(r *http.Request) (Session, bool) {
 	inForce := s.access()
 	if !inForce.HasKeys() {
@@ -85,13 +86,13 @@ func (s *sessions) Of(r *http.Request) (Session, bool) {
 	return Session{}, false
 }
 
-// Accepts reports whether the session has the given form token.
+// Accepts reports whether a form with the given token belongs to the session.
 func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
 
-// seal encrypts the end of a session. The encryption also authenticates the id of the API key, so that nobody can
-// exchange the id.
+// seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the API key, so
+// that nobody can replace the id by another one.
 func seal(secret [sha256.Size]byte, key string, ends time.Time) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix()))
 	return base64.RawURLEncoding.EncodeToString(sealed(secret).Seal(nil, nil, plain, []byte(key)))
@@ -109,7 +110,7 @@ func unseal(secret [sha256.Size]byte, key, value string) (ends time.Time, ok boo
 	return time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true
 }
 
-// sealed returns a cipher for AES-256-GCM with random nonces.
+// sealed returns an AES-256-GCM cipher with random nonces for the secret.
 func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"capper/internal/server/wire"
 )
 
-// These constants are the paths for signing in and signing out.
+// These constants are the URL paths for signing in to the console and signing out.
 const (
 	signInPath  = Path + "/sign-in"
 	signOutPath = Path + "/sign-out"
 )
 
-// signIn is the data of the sign-in page.
+// signIn is the data for the template of the sign-in page.
 type signIn struct {
 	Next    string // address after signing in
 	Token   string
@@ -31,7 +31,7 @@ type signIn struct {
 	Ended   bool   // the session of the visitor has ended
 }
 
-// routeOwn adds the routes of the frame itself, such as the sign-in page.
+// routeOwn adds the routes that belong to no Page, such as those of the sign-in page and the assets.
 func (f *Frame) routeOwn() {
 	f.mux.HandleFunc("GET "+signInPath, f.showSignIn)
 	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
@@ -43,8 +43,8 @@ func (f *Frame) routeOwn() {
 	f.mux.HandleFunc(Path+"/", f.notFound)
 }
 
-// askToSignIn redirects a visitor without a session to the sign-in page. A request that updates a part of a page, or
-// that loads a chart, gets an error instead.
+// askToSignIn redirects a visitor without a session to the sign-in page. To a request that updates a part of a page, or
+// that loads a chart, askToSignIn responds with an error instead.
 func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(partHeader) != "" || r.URL.Query().Get("format") == "svg" {
 		http.Error(w, "The session has ended: sign in again.", http.StatusUnauthorized)
@@ -64,21 +64,23 @@ func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, signInPath+"?"+to.Encode(), http.StatusSeeOther)
 }
 
-// partHeader marks requests from pages that update themselves.
+// partHeader is the HTTP header by which the frame recognises requests from pages that update themselves.
 const partHeader = "X-Capper-Live"
 
-// againParameter marks the second request for an address, which prevents a redirect loop.
+// againParameter is the query parameter that marks the second request for an address, so that the frame does not cause
+// a redirect loop.
 const againParameter = "again"
 
-// fromElsewhere reports whether the visitor has followed a link on another website. After a link on another website,
-// the browser does not send the session cookie.
+// fromElsewhere reports whether the visitor has followed a link on another website. In this case, the browser does not
+// send the session cookie.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") &&
 		!r.URL.Query().Has(againParameter)
 }
 
-// comeAgain responds with a page that requests the same address again, so that the browser sends the session cookie.
+// comeAgain responds with a page that makes the browser request the same address again, this time with the session
+// cookie.
 func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
 	to := c.with(againParameter, "1")
@@ -87,7 +89,7 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 		Do: "Check the address below before you continue.", To: to, Go: "Go on"})
 }
 
-// blank returns the content for a page of the frame itself.
+// blank returns the content for a page that belongs to no Page, such as the sign-in page.
 func (f *Frame) blank(r *http.Request) *content {
 	v, _ := f.enter(r)
 	return &content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
@@ -119,7 +121,8 @@ func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, 
 	f.render(w, c, f.notices, status)
 }
 
-// takeKey begins a session. If the API key is wrong, takeKey shows the sign-in page again.
+// takeKey begins a session for a visitor who has sent an API key in the sign-in form. If the API key is wrong, takeKey
+// shows the sign-in page again.
 func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	accepts := func(token string) bool {
 		cookie, err := r.Cookie(formCookie)
@@ -155,7 +158,7 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// secure reports whether browsers may send cookies only over TLS.
+// secure reports whether the frame tells browsers to send its cookies only over TLS.
 func (f *Frame) secure(r *http.Request) bool { return r.TLS != nil || f.cfg.SecureCookies }
 
 // wholeSeconds rounds a duration up to whole seconds, for the header Retry-After.

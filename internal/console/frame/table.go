@@ -13,21 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a table on a page, which visitors can also export as CSV.
+// Table is a table on a console page, which visitors can also export as CSV.
 type Table struct {
 	Name    string // used in the address of the export: lower-case letters and hyphens
 	Caption string // description of the rows
 	Columns []Column
 	Rows    [][]Cell // each row has one cell for each column; the first cell names the row
 	Empty   string   // text for an empty table, which says how to fill it
-	// Folded says that the page shows only the caption until the visitor opens the table. Folded is for tables with the
-	// numbers of a chart.
+	// Folded says that the page shows only the caption of the table until the visitor opens the table. Folded is for
+	// tables with the numbers of a chart.
 	Folded bool
 
 	page *content
 }
 
-// Column is a column of a table.
+// Column is a column of a table on a console page.
 type Column struct {
 	Title  string
 	Means  string // unit or meaning of the numbers, below the title; "": the title is clear
@@ -45,21 +45,21 @@ type Cell struct {
 	id     string    // text in the export; "": Text
 }
 
-// Text returns a cell with text.
+// Text returns a table cell with text.
 func Text(text string) Cell { return Cell{Text: text} }
 
-// Count returns a cell with a whole number.
+// Count returns a table cell with a whole number.
 func Count[T int | int64 | uint64 | uint32](n T) Cell {
 	return Cell{Text: number(int64(n)), number: strconv.FormatInt(int64(n), 10)}
 }
 
-// Number returns a cell with a number, which is shown with the given number of decimals.
+// Number returns a table cell that shows a number with the given number of decimals.
 func Number(n float64, digits int) Cell {
 	text := strconv.FormatFloat(n, 'f', digits, 64)
 	return Cell{Text: grouped(text), number: strconv.FormatFloat(n, 'g', -1, 64)}
 }
 
-// Time returns a cell with a time. The zero time is shown as "never".
+// Time returns a table cell that shows a time relative to the visit, or "never" for the zero time.
 func Time(at time.Time) Cell {
 	if at.IsZero() {
 		return Text("never")
@@ -67,14 +67,14 @@ func Time(at time.Time) Cell {
 	return Cell{At: at}
 }
 
-// Clock returns a cell with a time that is shown as date and time of day, for times in the future.
+// Clock returns a table cell that shows a time as date and time of day, for times in the future.
 func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 
-// Link returns a cell with a link to an address of the console.
+// Link returns a table cell with a link to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// Titled returns a cell with a link whose text is a title and an id. If the title is "", the text is only the id. The
-// export contains the id.
+// Titled returns a table cell with a link whose text is a title and an id. If the title is "", the text is only the id.
+// The CSV export contains the id alone.
 func Titled(title, id, to string) Cell {
 	if title == "" {
 		return Link(id, to)
@@ -82,7 +82,7 @@ func Titled(title, id, to string) Cell {
 	return Cell{Text: title, To: to, Note: id, id: id}
 }
 
-// With returns a copy of the cell with a note.
+// With returns a copy of the table cell with a note (smaller text after the text).
 func (c Cell) With(note string) Cell {
 	c.Note = note
 	return c
@@ -91,7 +91,7 @@ func (c Cell) With(note string) Cell {
 // CSV returns the address of the table's CSV export.
 func (t *Table) CSV() string { return t.page.with("format", "csv", "table", t.Name) }
 
-// When returns a time relative to the time of the visit.
+// When formats a time relative to the time of the visit, as HTML.
 func (t *Table) When(at time.Time) template.HTML { return t.page.When(at) }
 
 // Mark returns the id of the table's HTML element.
@@ -135,7 +135,7 @@ func harmless(text string) string {
 	return text
 }
 
-// with returns the address of the page with additional query parameters.
+// with returns the address of the page, to which it has added query parameters.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
@@ -149,13 +149,13 @@ func (c *content) with(pairs ...string) string {
 	return at.String()
 }
 
-// shown is a cell in the form that the templates need.
+// shown is a table cell in the form that the templates need.
 type shown struct {
 	Cell
 	When template.HTML // "": the cell is not a time
 }
 
-// Show converts a cell to the form that the templates need. Times are relative to the time of the visit.
+// Show converts a table cell to the form that the templates need. Times become relative to the time of the visit.
 func (t *Table) Show(cell Cell) shown {
 	if cell.At.IsZero() {
 		return shown{Cell: cell}
@@ -166,15 +166,15 @@ func (t *Table) Show(cell Cell) shown {
 	return shown{cell, t.page.When(cell.At)}
 }
 
-// longName is the number of characters from which narrow screens may shorten a word in a name.
+// longName is the number of characters from which a word in the name of a row may be shortened on narrow screens.
 const longName = 18
 
-// Cut reports whether narrow screens shorten the name of a row. Visitors can focus such a name to see it in full. Cut
-// returns false for links, because visitors can focus them in any case.
+// Cut reports whether narrow screens may show the name of a row shortened. The page makes such a name focusable, so
+// that visitors can see it in full. Cut returns false for links, because links are focusable in any case.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })
 }
 
-// IsNumber reports whether the cell contains a number.
+// IsNumber reports whether the table cell contains a number.
 func (c Cell) IsNumber() bool { return c.number != "" }

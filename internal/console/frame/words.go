@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// functions returns the functions that templates can call.
+// functions returns the functions that the templates of console pages can call.
 func functions(asset func(string) string) template.FuncMap {
 	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List,
 		"clock": clock, "legible": legible}
@@ -38,7 +38,7 @@ func grouped(text string) string {
 // Whole formats a count as a whole number.
 func Whole(n float64) string { return number(int64(n)) }
 
-// PerSecond formats a rate with a precision that depends on its size.
+// PerSecond formats a rate per second, with more decimals for a smaller rate.
 func PerSecond(rate float64) string {
 	switch {
 	case rate == 0 || rate >= 100:
@@ -82,7 +82,7 @@ func some(n int64, what string) string {
 	return number(n) + " " + what + "s"
 }
 
-// roughly formats a duration in whole numbers of its largest unit.
+// roughly formats a duration as a whole number of the largest unit that fits, such as "3 hours".
 func roughly(d time.Duration) string {
 	for _, unit := range units {
 		if n := d / unit.length; n > 0 {
@@ -125,8 +125,8 @@ func clock(at time.Time) template.HTML {
 		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
 }
 
-// legible replaces invisible characters, and characters that reverse the direction of text, by visible marks. In a text
-// of blanks only, legible also replaces the blanks.
+// legible replaces invisible characters, and characters that reverse the direction of text, by visible marks. If a text
+// consists only of blanks, legible replaces the blanks, too.
 func legible(text string) string {
 	blank := strings.TrimSpace(text) == ""
 	if !blank && !strings.ContainsFunc(text, hidden) {
