@@ -6,8 +6,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// needsStore changes the method Show of a page: while the store does not answer, the page immediately shows an error.
-// Without needsStore, the API calls of the page would wait for the store until their time-out.
+// needsStore returns the page with a changed Show function, which immediately shows an error while the store does not
+// answer. Without needsStore, the API calls of the page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
 	p.Show = func(v *frame.Visit) (*frame.View, error) {

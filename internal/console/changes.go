@@ -9,12 +9,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// changesPage returns the page with the differences between two generations.
+// changesPage returns the console page with the differences between two segments generations.
 func changesPage() frame.Page {
 	return frame.Page{Path: changesAt, Under: segmentsNav, Template: "changes.html", Files: files, Show: showChanges}
 }
 
-// changes is the data of the template of the page.
+// changes is the data for the template of the page with the differences between two segments generations.
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo
@@ -80,7 +80,7 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 	return t
 }
 
-// happened describes the change of a segment or set in words.
+// happened describes in words how a segment or set changed between two generations.
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",
@@ -100,7 +100,7 @@ func movesOf(c *api.SegmentChange) string {
 	return strings.Join(moves, ", ")
 }
 
-// People returns a number of users in words.
+// People formats a number of users in words, such as "1 user" or "1,200 users".
 func (*changes) People(n uint64) string {
 	if n == 1 {
 		return "1 user"

@@ -10,25 +10,25 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Path is the URL path of the console.
+// Path is the URL path below which the console serves its pages.
 const Path = frame.Path
 
 // Config holds the dependencies and settings of a console.
 type Config struct {
-	// API is the handler of every API call. The pages call it within the process. Required.
+	// API is the handler that serves all API calls. The pages call it within the process. Required.
 	API http.Handler
 	// Access returns the current API keys. Required.
 	Access func() *gate.Control
 	// SignIn returns the caller to whom an API key belongs. The key must have the scope read. Required.
 	SignIn func(r *http.Request, key string) (gate.Caller, error)
-	// Recent holds the counts of the last day, and Policies holds the earlier policies. The console does not show the
-	// data of a nil field.
+	// Recent holds the counts of the last day, and Policies holds the earlier policies. If a field is nil, the console
+	// does not show its data.
 	Recent   *Series
 	Policies *Policies
 	// UserLink is the address of a user's page in another system, with {id} in place of the user id. With "", the
 	// console shows no such link.
 	UserLink string
-	// SecureCookies restricts the cookies of the console to TLS connections. It is for services behind a proxy that
+	// SecureCookies restricts the cookies of the console to TLS connections, for services behind a proxy that
 	// terminates TLS.
 	SecureCookies bool
 	// Logger receives the errors that pages do not show. A nil Logger discards log lines.

@@ -20,13 +20,14 @@
 //
 // An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message on
 // a channel, now and over the next days, if no other message is sent before. For each time of the forecast, the service
-// decides the users as in a filter call, and records nothing. Each time costs as much as a filter call. For a large
-// group, the console decides only a sample, and the page says so. The console keeps each outlook for a minute.
+// decides the users as in a filter call, and records nothing. Each time of the forecast costs as much as a filter call.
+// For a large group, the console decides only a sample of the users, and the page says so. The console caches each
+// outlook for a minute.
 //
 // # Series
 //
 // A Series holds the counts of the last day for the charts. A Series reads existing counters once a second, so that
 // counting does not slow down decisions. A Series contains no counts from before the start of the process. A Series
-// keeps the last hour by second and the last day by minute. A Series limits the number of counters, so that it needs at
-// most about 4 MB.
+// keeps the counts of the last hour by second, and of the last day by minute. A Series limits the number of counters,
+// so that it needs at most about 4 MB.
 package console

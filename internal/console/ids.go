@@ -17,7 +17,8 @@ import (
 	"capper/internal/ids"
 )
 
-// act tries a campaign for the user ids in a form, which the visitor has pasted or uploaded as a file.
+// act tries a campaign, without recording sends, for the user ids in a form. The visitor has pasted them or uploaded a
+// file.
 func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 	p, err := begin(v, v.PostFormValue("channel"))
 	if err != nil {
@@ -65,7 +66,7 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 
 const pasted = "the pasted ids"
 
-// source returns the user ids in the form: the uploaded file, or the pasted text.
+// source returns a reader of the user ids in the form: of the uploaded file, or of the pasted text.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
@@ -78,7 +79,8 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// group is a group of users: dense ids, packed ids of UUIDs and 64-bit numbers, or text ids.
+// group is a group of users whom the console asks the service about. It has dense ids (32-bit numbers), packed ids
+// (UUIDs and 64-bit numbers), or text ids.
 type group struct {
 	dense  *roaring.Bitmap // nil: not dense
 	packed *client.Packed  // nil: no packed form
@@ -96,12 +98,12 @@ func (g *group) count() uint64 {
 	return uint64(len(g.texts))
 }
 
-// forecast returns a request to forecast decisions about the group.
+// forecast returns a request to forecast the decisions about the users of the group on a channel.
 func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some returns a sample of about most users of the group. The sample is spread evenly over the ids or over the
+// some returns a sample of about most users of the group. The sampled users are spread evenly over the ids, or over the
 // positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
@@ -131,14 +133,14 @@ func (g *group) some(most uint64) *group {
 	return some
 }
 
-// These constants limit the number of bytes of a word that the console stores. Every dense id is shorter than
-// longestDense, and every other id is shorter than longestOther in any spelling.
+// These constants limit how many bytes of a word in pasted or uploaded text the console stores. Every dense id (32-bit
+// number) is shorter than longestDense, and every other id is shorter than longestOther in any spelling.
 const (
 	longestDense = 40
 	longestOther = 300
 )
 
-// given holds the users whose ids a form contains.
+// given holds the users whose ids a visitor has pasted or uploaded.
 type given struct {
 	group
 	kind    ids.Kind
@@ -160,7 +162,7 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds the user id in a word of a line. For an invalid id, the result fault describes the error.
+// add adds the user id in a word of the given line. For an invalid id, the result fault describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)
@@ -178,7 +180,7 @@ func (g *given) add(word string, line int) (fault string) {
 	return ""
 }
 
-// addOther adds an id that is not dense.
+// addOther does the same as add, for an id that is not dense (not a 32-bit number).
 func (g *given) addOther(word string, line int) (fault string) {
 	var id []byte
 	var err error
@@ -203,7 +205,7 @@ func (g *given) addOther(word string, line int) (fault string) {
 	return ""
 }
 
-// mostOf returns the maximum number of user ids in one trial, for a kind of ids.
+// mostOf returns how many user ids of the given kind a visitor may try at once.
 func mostOf(kind ids.Kind) uint64 {
 	if kind == ids.Text {
 		return api.MaxUserIDs // text ids have no packed form
@@ -211,7 +213,7 @@ func mostOf(kind ids.Kind) uint64 {
 	return mostNow
 }
 
-// tooMany returns an error text if the form contains too many users for one trial, and otherwise "".
+// tooMany returns an error text if the visitor has given more users than can be tried at once, and otherwise "".
 func (g *given) tooMany() string {
 	n, most := g.count(), mostOf(g.kind)
 	if n <= most {
@@ -221,9 +223,9 @@ func (g *given) tooMany() string {
 		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(most).Text)
 }
 
-// readWords reads user ids that are separated by white space, commas or semicolons. Text ids may contain spaces, commas
-// and semicolons, so each text id must be on a separate line. The result fault describes the first error and names its
-// line.
+// readWords reads pasted user ids that are separated by white space, commas or semicolons. Text ids may contain spaces,
+// commas and semicolons, so each text id must be on a separate line. The result fault describes the first error and
+// names its line.
 func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	found = newGiven(kind)
 	longest := longestDense

@@ -10,7 +10,7 @@ import (
 	"capper/internal/ids"
 )
 
-// userRef refers to a user by a dense id or by a canonical id of another kind.
+// userRef identifies a user by a dense id (32-bit number) or by a canonical id of another kind.
 type userRef struct {
 	dense uint32
 	id    string // "": the id is dense
@@ -24,7 +24,7 @@ func (u userRef) String() string {
 	return fmt.Sprint(u.dense)
 }
 
-// forecast sets the user in a forecast request and returns the request.
+// forecast puts the user into a forecast request and returns the request.
 func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
 	if u.id != "" {
 		r.IDs = []string{u.id}
@@ -34,7 +34,7 @@ func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
 	return r
 }
 
-// kindOf returns the kind of the service's user ids.
+// kindOf asks the API for the kind of the service's user ids.
 func kindOf(v *frame.Visit) (ids.Kind, error) {
 	described, err := v.API.IDs(v.Context())
 	if err != nil {
@@ -60,7 +60,7 @@ func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
 	return userRef{id: string(id)}, ""
 }
 
-// explain requests the explanation of the user from the service.
+// explain asks the API why the user may or may not receive messages now.
 func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
 	if u.id == "" {
 		return v.API.Explain(v.Context(), u.dense)
@@ -72,7 +72,7 @@ func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
 	return &found.Explanation, nil
 }
 
-// erase erases the recorded sends of the user.
+// erase asks the API to erase the recorded sends of the user.
 func (u userRef) erase(v *frame.Visit) error {
 	if u.id == "" {
 		return v.API.Erase(v.Context(), u.dense)

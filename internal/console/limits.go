@@ -11,7 +11,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// limitsPage returns the page that describes the current policy in sentences.
+// limitsPage returns the console page that describes the current policy (limits and other rules) in sentences.
 func limitsPage(counts *Series, policies *Policies) frame.Page {
 	return frame.Page{
 		Path: "limits", Nav: "Limits", Live: true, Template: "limits.html whatifform.html", Files: files,
@@ -122,7 +122,7 @@ func windowOf(l api.Limit) string {
 	return "any " + withoutOne(text)
 }
 
-// withoutOne removes the number 1 before a unit: "hour" instead of "1 hour".
+// withoutOne removes the number 1 before a unit of time: "hour" instead of "1 hour".
 func withoutOne(text string) string {
 	if rest, ok := strings.CutPrefix(text, "1 "); ok && !strings.Contains(rest, " ") {
 		return rest
@@ -150,7 +150,7 @@ func channelsTable(p *api.Policy) *frame.Table {
 	return t
 }
 
-// policyWithheld describes in sentences which users receive nothing for reasons other than limits.
+// policyWithheld describes in sentences to which users the policy allows no sends for reasons other than limits.
 func policyWithheld(p *api.Policy) (said []string) {
 	for _, s := range p.Suppress {
 		text := fmt.Sprintf("Suppressed: users in the set %s receive nothing, %s", s.Set, channels(s.Channels))

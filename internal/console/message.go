@@ -18,14 +18,14 @@ import (
 	"capper/internal/ids"
 )
 
-// messagePage returns the page about one campaign.
+// messagePage returns the console page about one campaign.
 func messagePage() frame.Page {
 	outlooks := newOutlooks()
 	return frame.Page{Path: oneAt, Under: messagesNav, Live: true, Template: "message.html", Files: files,
 		Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
 }
 
-// messageView is the data of the template of the page about a campaign.
+// messageView is the data for the template of the page about a campaign.
 type messageView struct {
 	*api.Message
 	Planned  bool   // the message has a title but no calls, so the page shows only the title
@@ -37,14 +37,14 @@ type messageView struct {
 	Shadow   map[string]int64
 }
 
-// step is one step in the funnel of a campaign, such as the asked users or the allowed users.
+// step is one step in the funnel of a campaign, such as the requested users or the allowed users.
 type step struct {
 	Name   string
 	Users  int64
 	Counts string // meaning of the number Users
 }
 
-// waves shows the times at which the denials of users end.
+// waves shows at which times the denied users of a campaign may receive its message.
 type waves struct {
 	*Outlook        // nil: no outlook
 	Why      string // reason for the absence of an outlook
@@ -96,7 +96,7 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	return view, nil
 }
 
-// plannedView returns the page about a message that has a title but no calls.
+// plannedView returns the content of the page about a campaign that has a title, but for which no calls came yet.
 func plannedView(found *api.MessageChannels) *frame.View {
 	return &frame.View{
 		Title: "Campaign " + cmp.Or(found.Title, found.MessageID), Question: messageQuestion,
@@ -106,8 +106,8 @@ func plannedView(found *api.MessageChannels) *frame.View {
 	}
 }
 
-// messageOf returns the counts of the message, including distinct users. If the audit does not answer, the counts lack
-// distinct users, and unread contains the reason.
+// messageOf reads from the API the counts of the message, including counts of distinct users. If the audit does not
+// answer, the counts lack distinct users, and unread contains the reason.
 func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels, unread []string, err error) {
 	found, err = v.API.MessageUsers(v.Context(), id, namespace)
 	if !client.HasCode(err, client.CodeUnavailable) && !client.HasCode(err, client.CodeOverloaded) {
@@ -140,8 +140,8 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends of a message. The table is necessary, because the counts of
-// responses also contain the responses to retries.
+// messageSends returns a table of the recorded sends of a message. The page shows this table because the counts of
+// responses also include responses to retries.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -218,8 +218,8 @@ func messageLimits(r *reach) *frame.Table {
 	return t
 }
 
-// messageParts returns a table with the suppressed users by set, and the allowed users whom shadow limits would have
-// denied.
+// messageParts returns a table with the suppressed users by set, and the allowed users whom shadow limits (on trial)
+// would have denied.
 func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
@@ -236,7 +236,8 @@ func messageParts(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageAnswers returns a table that counts the users in the responses to calls. A user counts once for each call.
+// messageAnswers returns a table that counts the users in the responses to calls for the message. A user counts once
+// for each call.
 func messageAnswers(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "answers", Folded: true, Caption: "Answers of calls",
@@ -256,7 +257,8 @@ func messageAnswers(m *api.Message) *frame.Table {
 	return t
 }
 
-// messageSegments returns a table of the users by segment. The table counts distinct users, if the audit contains them.
+// messageSegments returns a table of the message's users by segment. The table counts distinct users, if the audit
+// contains them.
 func messageSegments(m *api.Message, r *reach) *frame.Table {
 	if r.People {
 		return messageSegmentUsers(m.Users)
@@ -283,7 +285,8 @@ func messageSegments(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageSegmentUsers returns a table of the distinct users by their segments in the current generation.
+// messageSegmentUsers returns a table of the message's distinct users by their segments in the current segments
+// generation.
 func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment of today: users, each counted once",
@@ -305,7 +308,8 @@ func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	return t
 }
 
-// addWaves adds an outlook that shows when the users who were denied according to the audit may receive the message.
+// addWaves adds a forecast to the page. It shows when the users whom the service denied, according to the audit, may
+// receive the message.
 func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
 	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
 		func() (*Outlook, error) {
@@ -349,8 +353,8 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 	return nil
 }
 
-// heldBack returns the users whom the audit lists as denied, and the number of these users. The number also includes
-// users whose ids are unknown, because the current segments do not contain them.
+// heldBack returns the users whom the audit lists as denied, and their number. The number also includes users whose ids
+// are unknown, because the current segments do not contain them.
 func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err error) {
 	kind, err := kindOf(v)
 	if err != nil {
@@ -383,7 +387,7 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// escaped returns the API path of a message. If users is true, the path requests distinct users.
+// escaped returns the escaped API path of a message. If users is true, the path also requests counts of distinct users.
 func escaped(id, namespace string, users bool) string {
 	query := url.Values{}
 	if users {

@@ -34,7 +34,7 @@ func addressOf(id, namespace, channel string) string {
 	return "/console/" + oneAt + "?" + query.Encode()
 }
 
-// messagesPage returns the page that lists the campaigns.
+// messagesPage returns the console page that lists the campaigns.
 func messagesPage() frame.Page {
 	return frame.Page{
 		Path:     listAt,
@@ -46,7 +46,7 @@ func messagesPage() frame.Page {
 	}
 }
 
-// messagesView is the data of the template of the list.
+// messagesView is the data for the template of the page that lists campaigns.
 type messagesView struct {
 	search
 	Sinces   []choice
@@ -71,7 +71,7 @@ func searchOf(query url.Values) search {
 	return s
 }
 
-// At returns the address of the list of messages for the values of the search form.
+// At returns the console address of the list of campaigns for the values of the search form.
 func (s search) At() string {
 	query := url.Values{"since": {s.Since}}
 	for name, value := range map[string]string{"id": s.ID, "channel": s.Channel, "team": s.Team, "least": s.Least,
@@ -83,7 +83,7 @@ func (s search) At() string {
 	return "/console/" + listAt + "?" + query.Encode()
 }
 
-// query returns the API query for a page of the list.
+// query converts the values of the search form to an API query for one page of the list of campaigns.
 func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	_, back := sinceOf(s.Since)
 	q := client.MessagesQuery{Since: now.Add(-back).UTC().Truncate(time.Minute), ID: s.ID, Channel: s.Channel,
@@ -100,7 +100,7 @@ func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	return q, nil
 }
 
-// choice is an option of a selection field.
+// choice is an option of a selection field in a form.
 type choice struct {
 	Value, Text string
 	Chosen      bool
@@ -161,7 +161,7 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	}, nil
 }
 
-// sorts returns links to the list of messages, sorted by the latest call and by the number of asked users.
+// sorts returns two links to the list of campaigns: sorted by the latest call, and by the number of requested users.
 func (s search) sorts() (links []link) {
 	for _, order := range []link{{"latest call", client.SortLastCall}, {"asked", client.SortAsked}} {
 		other := s
@@ -230,7 +230,7 @@ func listTable(messages []api.Message) *frame.Table {
 
 func orNone(text string) string { return cmp.Or(text, "none") }
 
-// overall returns the sum of the denials for all reasons.
+// overall returns the sum of the numbers of denied users over all reasons.
 func overall(denied map[string]int64) (users int64) {
 	for _, n := range denied {
 		users += n
@@ -238,7 +238,7 @@ func overall(denied map[string]int64) (users int64) {
 	return users
 }
 
-// share returns a table cell with the percentage of part in whole. If whole is 0, the cell is empty.
+// share returns a table cell that shows what percentage of whole part is. If whole is 0, the cell is empty.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

@@ -11,24 +11,25 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostUsers is the maximum number of users whom an outlook decides at each time. For a larger group, the outlook
-// decides a sample of the group.
+// mostUsers is the maximum number of users whom an outlook (forecast for a group of users) decides at each time. For a
+// larger group, the outlook decides a sample of the group.
 const mostUsers = 10_000
 
-// age is the time for which the console reuses an outlook.
+// age is how long the console reuses a computed outlook (forecast for a group of users).
 const age = time.Minute
 
-// An outlook decides the users at these times: now, and then once every Step for Days days.
+// An outlook (forecast for a group of users) decides the users for several times: now, and then once every Step for
+// Days days.
 const (
 	Step   = 6 * time.Hour
 	Days   = 7
 	points = Days*24/6 + 1
 )
 
-// kept is the maximum number of outlooks in memory.
+// kept is the maximum number of outlooks (forecasts for groups of users) that the console keeps in memory.
 const kept = 64
 
-// Outlook holds, for several times, the number of users who may receive a message.
+// Outlook is a forecast for a group of users: for several times, it holds how many of them may receive a message.
 type Outlook struct {
 	Users   uint64 // number of users in the group
 	Decided int    // number of users in the sample
@@ -39,8 +40,8 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns the outlook with the counts of a trial for the first time, so that the page does not show two different
-// numbers for now.
+// from returns a copy of the outlook that has the counts of a trial for its first time. The page then does not show two
+// different numbers for now.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -50,7 +51,8 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// count returns the value of the function of for the summary at a time, scaled to the whole group.
+// count applies the function of to the summary for the time with the given index. count scales the resulting number of
+// users from the sample to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))
@@ -60,13 +62,14 @@ func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 
 func allowed(s *api.Summary) int { return s.Allowed }
 
-// basis names the segments generation and the configuration with which users were decided.
+// basis names the segments generation and the configuration version by which users were decided.
 type basis struct{ Generation, ConfigVersion string }
 
-// basisOf returns the segments generation and the configuration of a forecast.
+// basisOf returns the segments generation and the configuration version by which a forecast decided users.
 func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
 
-// outlooks computes outlooks and keeps them for a minute. An outlooks is safe for concurrent use.
+// outlooks computes outlooks (forecasts for groups of users) and caches them for a minute. An outlooks is safe for
+// concurrent use.
 type outlooks struct {
 	mu    sync.Mutex
 	known map[string]keptOutlook
@@ -77,10 +80,11 @@ type keptOutlook struct {
 	at time.Time
 }
 
-// newOutlooks returns an outlooks without stored outlooks.
+// newOutlooks returns an outlooks with an empty cache.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
-// Of returns the stored outlook with the given name, or calls find to compute a new outlook for the visitor.
+// Of returns the cached outlook with the given name, or calls the function find to compute a new outlook for the
+// visitor.
 func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
 	name = v.Session.Key + "\x00" + name
 	o.mu.Lock()
@@ -104,8 +108,8 @@ func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)
 	return made, nil
 }
 
-// Audience computes the outlook for the users of an audience expression. The argument users is the number of these
-// users.
+// Audience computes the outlook (forecast) for the users of an audience expression. The argument users is the number of
+// these users.
 func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
 	if users > mostUsers {
 		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}
@@ -113,7 +117,7 @@ func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) 
 	return ask(v, &client.ForecastRequest{Channel: channel, Audience: &of}, users)
 }
 
-// iDs computes the outlook for a group of users.
+// iDs computes the outlook (forecast) for a group of users whose ids the console has.
 func iDs(v *frame.Visit, channel string, users *group) (*Outlook, error) {
 	return ask(v, users.some(mostUsers).forecast(channel), users.count())
 }
@@ -129,10 +133,10 @@ func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, err
 	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: basisOf(f), Points: f.Forecasts}, nil
 }
 
-// Sampled reports whether the outlook decided only a sample of the users.
+// Sampled reports whether the outlook decided only a sample of the users of its group.
 func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
 
-// Scaled scales a count in the sample to all users of the group.
+// Scaled scales a number of users in the sample to all users of the group.
 func (o *Outlook) Scaled(n int) uint64 {
 	if o.Decided == 0 {
 		return 0
@@ -165,7 +169,7 @@ func people(n uint64) string {
 	return frame.Count(n).Text + " users"
 }
 
-// Alt describes the chart for people who cannot see it.
+// Alt describes the chart of the outlook in words, for people who cannot see it.
 func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
@@ -174,7 +178,7 @@ func (o *Outlook) Alt() string {
 		people(o.count(0, allowed)), people(o.count(len(o.Points)-1, allowed)), Days, o.half())
 }
 
-// half describes the time from which half of the users may receive the message.
+// half says in words from which time on half of the users may receive the message.
 func (o *Outlook) half() string {
 	most := 0
 	for i, p := range o.Points {
@@ -193,5 +197,5 @@ func (o *Outlook) half() string {
 	return fmt.Sprintf("Fewer than half of them may receive one within %d days.", Days)
 }
 
-// instant is the layout of times in lists and tables.
+// instant is the time layout that lists and tables of the console use.
 const instant = "Mon 2 Jan, 15:04 UTC"

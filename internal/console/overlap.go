@@ -11,12 +11,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostOthers is the maximum number of other planned audiences. The number is small, because each combination of
-// audiences needs a separate count.
+// mostOthers is the maximum number of other planned audiences whose overlap with the tried audience the page shows.
+// mostOthers is small, because each combination of audiences needs a separate count.
 const mostOthers = 3
 
-// othersOf returns the audience expressions of other planned campaigns in a query. If fewer than mostOthers are given,
-// an empty expression follows, for the empty field of the form.
+// othersOf returns the audience expressions of other planned campaigns from the query of the page. If there are fewer
+// than mostOthers, othersOf adds an empty expression, for the empty field of the form.
 func othersOf(query url.Values) (others []string) {
 	for _, text := range query["other"] {
 		if strings.TrimSpace(text) != "" && len(others) < mostOthers {
@@ -29,7 +29,7 @@ func othersOf(query url.Values) (others []string) {
 	return others
 }
 
-// overlap holds the sizes of several audiences and of all their intersections. Every number is exact.
+// overlap holds the exact sizes of several audiences and of all their intersections.
 type overlap struct {
 	Audiences []string
 	Users     []uint64 // size of each intersection; the index has a bit for each audience; index 0 is unused
@@ -61,7 +61,7 @@ func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
 	return o, nil
 }
 
-// expression returns the audience expression for the users who are in all audiences of the bit mask.
+// expression returns an audience expression for the users who are in all audiences that the bit mask selects.
 func (o *overlap) expression(mask int) string {
 	var parts []string
 	for i, text := range o.Audiences {
@@ -99,7 +99,7 @@ func (o *overlap) pairs() *frame.Table {
 	return t
 }
 
-// byCount returns a table with the number of users who are in exactly one audience, in two audiences, and so on.
+// byCount returns a table that says how many users are in exactly one of the audiences, in exactly two, and so on.
 func (o *overlap) byCount() *frame.Table {
 	t := &frame.Table{Name: "messages", Caption: "Users by the number of these audiences that they are in",
 		Columns: []frame.Column{{Title: "Audiences", Number: true}, {Title: "Users", Number: true}}}
@@ -110,8 +110,8 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// exactly returns, for each number of audiences, the number of users who are in exactly that number of audiences.
-// exactly uses the principle of inclusion and exclusion.
+// exactly returns, for each number n, how many users are in exactly n of the audiences. exactly computes these numbers
+// from the sizes of the intersections, by the principle of inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

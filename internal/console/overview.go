@@ -13,13 +13,13 @@ import (
 	"capper/internal/console/frame"
 )
 
-// overviewPage returns the page about the state of the service and its recent decisions.
+// overviewPage returns the console page about the state of the service and its recent decisions.
 func overviewPage() frame.Page {
 	return frame.Page{Path: "", Nav: "Overview", Live: true, Template: "overview.html", Files: files,
 		Show: showOverview}
 }
 
-// overview is the data of the template of the page.
+// overview is the data for the template of the page about the state of the service.
 type overview struct {
 	Condition condition
 	Says      string // summary of the last day in sentences
@@ -28,7 +28,7 @@ type overview struct {
 	Any       bool // at least one user was decided within the day
 }
 
-// figure is a number in large print, with its meaning.
+// figure is a number that the page shows in large print, with its meaning.
 type figure struct {
 	Number, Means string
 	Before        string // the number one week before, in words
@@ -73,17 +73,18 @@ const (
 	minutes5 = 5 * time.Minute
 )
 
-// activity holds the counts of all instances for the last 24 hours, and for the same hours one week before. The last
-// hour is not complete.
+// activity holds the counts of decisions of all instances for the last 24 hours, and for the same hours one week
+// before. The last of these hours is not complete.
 type activity struct {
 	from        time.Time // beginning of the first hour
 	now, before [dayHours]api.ActivityHour
 	sum         api.ActivityHour
-	// allowed and denied are sums over the same hours one week before, up to the same time of the current hour.
+	// allowed and denied are sums over the same hours one week before. For the current hour, they include only the part
+	// up to the same minute.
 	allowed, denied int64
 }
 
-// dayOf reads the counts of the last day from the API.
+// dayOf reads from the API the counts of decisions of the last day.
 func dayOf(v *frame.Visit) (*activity, error) {
 	now := v.Now.UTC()
 	day := &activity{from: now.Truncate(time.Hour).Add(-(dayHours - 1) * time.Hour)}
@@ -128,7 +129,7 @@ func (d *activity) add(hour *api.ActivityHour) {
 	}
 }
 
-// says describes the counts of the day in sentences.
+// says describes the decisions of the last day in sentences.
 func (d *activity) says() string {
 	if d.sum.Asked == 0 {
 		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
@@ -142,7 +143,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// than compares the number of sends with the number one week before.
+// than compares, in words, the number of sends in the last day with the number one week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:
@@ -186,7 +187,7 @@ type columns struct {
 	series      []chart.Series
 }
 
-// picture returns the column chart as a Picture.
+// picture returns the column chart as a Picture for a page.
 func (c columns) picture() *frame.Picture {
 	var sums []string
 	for _, s := range c.series {
@@ -255,7 +256,7 @@ func (d *activity) minutes(now time.Time) *frame.Picture {
 	return columns{"hour", "The last hour, by five minutes", labels, []chart.Series{allowed, denied}}.picture()
 }
 
-// outcomes returns a table of the decisions of the day, by outcome.
+// outcomes returns a table of the decisions of the last day, by outcome.
 func (d *activity) outcomes() *frame.Table {
 	t := &frame.Table{
 		Name: "decided", Caption: "Decisions of the last 24 hours",
@@ -296,24 +297,25 @@ func (d *activity) table() *frame.Table {
 	return t
 }
 
-// heldBackBy returns a text for the limit or rule that denied users.
+// heldBackBy returns the words with which the page names the limit or rule that denied users.
 func heldBackBy(limit string) string {
 	return cmp.Or(reasons[limit].name, limit)
 }
 
-// means explains the denials by a limit or rule.
+// means explains what it means that a limit or rule denied users.
 func means(limit string) string {
 	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// reasons describes denials for reasons other than limits.
+// reasons names and explains the reasons for denials other than limits.
 var reasons = map[string]struct{ name, means string }{
 	api.LimitSuppressed: {"suppression", "are in a suppressed set"},
 	api.LimitHoldout:    {"the holdout", "are in the control group that receives nothing"},
 	api.LimitQuiet:      {"quiet hours", "were in quiet hours"},
 }
 
-// clockLabels returns the beginning of each step of a window as a time of day in UTC.
+// clockLabels returns the labels of a chart's time axis: the beginning of each step of the window, as a time of day in
+// UTC.
 func clockLabels(w *Window) []string {
 	labels := make([]string, w.Steps)
 	for i := range labels {
@@ -322,13 +324,13 @@ func clockLabels(w *Window) []string {
 	return labels
 }
 
-// The charts of pacers have these step lengths.
+// These constants are the lengths of the steps on the time axes of the pacer charts.
 const (
 	hourStep = 10 // seconds
 	dayStep  = 5  // minutes
 )
 
-// mostFirst returns the names in descending order of their counts.
+// mostFirst returns the names in counts, the name with the highest count first.
 func mostFirst(counts map[string]int64) []string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })

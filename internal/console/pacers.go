@@ -10,7 +10,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// pacersPage returns the page about pacers, which shows the permitted and the actual rates of calls to providers.
+// pacersPage returns the console page about pacers, which shows the permitted and the actual rates of calls to
+// providers.
 func pacersPage(counts *Series) frame.Page {
 	return frame.Page{
 		Path: "pacers", Nav: "Pacers", Live: true, Template: "pacers.html", Files: files,
@@ -65,7 +66,7 @@ func pacersTable(pacers []api.PacerState) *frame.Table {
 	return t
 }
 
-// standing describes the state of a pacer in words.
+// standing describes in words whether a pacer is free, in use, busy or full, and how long the next permit waits.
 func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
@@ -136,7 +137,7 @@ func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	return t
 }
 
-// granted returns a chart of the permits that were granted and refused over the last hour.
+// granted returns a chart of the permits that pacers granted and refused over the last hour.
 func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	var series []chart.Series
 	var said []string

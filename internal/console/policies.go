@@ -9,20 +9,21 @@ import (
 	"capper/client/api"
 )
 
-// maxPolicies is the maximum number of policies that Policies keeps in memory.
+// maxPolicies is the maximum number of earlier policies that the console keeps in memory.
 const maxPolicies = 50
 
-// Version is a policy with the time from which the service applied the policy.
+// Version is a policy (limits and other rules) with the time from which the service applied it.
 type Version struct {
 	Policy *api.Policy
 	Since  time.Time
 }
 
-// Past is a function that returns the policies from before the start of the process, beginning with the oldest. If they
-// are unknown, it returns nil. A later call returns the same policies, and possibly newer policies.
+// Past is a function that returns the policies from before the start of the process, beginning with the oldest. If such
+// policies are unknown, the function returns nil. A later call returns the same policies, and possibly newer policies.
 type Past func(ctx context.Context) ([]Version, error)
 
-// Policies stores the policies since the start of the process, and calls Past for older policies.
+// Policies stores the policies that the service has applied since the start of the process, and calls Past for older
+// policies.
 type Policies struct {
 	mu       sync.Mutex
 	versions []Version // beginning with the oldest
@@ -32,21 +33,21 @@ type Policies struct {
 	failed   error     // error of the last call of Past; nil: no error
 }
 
-// pastPause is the time for which Policies reuses the result of Past. pastTimeout is the maximum time that a visitor
-// waits for Past.
+// pastPause is how long Policies reuses the result of Past. pastTimeout is the longest time for which a visitor waits
+// for Past.
 const (
 	pastPause   = time.Minute
 	pastTimeout = 3 * time.Second
 )
 
-// SetPast sets the function that returns older policies.
+// SetPast sets the function that returns policies from before the start of the process.
 func (p *Policies) SetPast(past Past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.past = past
 }
 
-// Note stores the current policy, if it differs from the policy of the last call.
+// Note stores the current policy, if it differs from the policy at the last call of Note.
 func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// pressurePage returns the page that shows how many messages people receive.
+// pressurePage returns the console page that shows how many messages people receive.
 func pressurePage() frame.Page {
 	return frame.Page{Path: "pressure", Nav: "Pressure", Template: "pressure.html", Files: files, Show: showPressure}
 }
 
-// pressureView is the data of the template of the page.
+// pressureView is the data for the template of the page that shows how many messages people receive.
 type pressureView struct {
 	Channels, Weeks []choice
 	Says            []string // summary in sentences
@@ -26,9 +26,9 @@ type pressureView struct {
 	Faults          []string
 }
 
-// pressureMost is the number of messages from which the page counts people together. pressureWeeks is the number of
-// weeks that the page shows for a segment, channel or team. pressureTakers is the maximum number of other campaigns
-// that the page shows for a campaign.
+// pressureMost is a number of messages: the page counts all people with so many or more messages together.
+// pressureWeeks is the number of weeks that the page shows for a segment, channel or team. For a campaign that was held
+// back, pressureTakers is the maximum number of responsible other campaigns that the page shows.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2
@@ -85,7 +85,7 @@ func pressureTotal(list []int64) (sum int64) {
 	return sum
 }
 
-// pressureSays returns a summary of the counts in sentences.
+// pressureSays summarises in sentences how many messages people receive.
 func pressureSays(p *api.Pressure) []string {
 	week := &p.People[0].Weeks[0]
 	text := fmt.Sprintf("In the last 7 days %s people got %s messages", pressureCount(pressureReached(week)),
@@ -110,13 +110,13 @@ func pressureSays(p *api.Pressure) []string {
 
 func pressureCount(n int64) string { return frame.Count(n).Text }
 
-// pressureColumns returns the numbers of people who received 1, 2 and more messages. The last number is for
-// pressureMost or more messages.
+// pressureColumns returns how many people received 1, 2 and more messages. The last number is for pressureMost or more
+// messages.
 func pressureColumns(s *api.PressureSpread) []int64 {
 	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
 }
 
-// pressurePicture returns a chart of the people by number of messages, for the last two weeks.
+// pressurePicture returns a chart of how many people received each number of messages, for the last two weeks.
 func pressurePicture(p *api.Pressure) *frame.Picture {
 	labels := []string{"got 1", "got 2", "got 3", "got 4", "got 5 or more"}
 	var series []chart.Series
@@ -239,7 +239,7 @@ func pressureLimits(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureTeams returns a table with the share of each channel and team in the messages.
+// pressureTeams returns a table that says which share of the messages each channel and each team sent.
 func pressureTeams(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "teams", Caption: "Messages by channel and team, the last 7 days",
@@ -263,7 +263,7 @@ func pressureTeams(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureLink returns a table cell for a campaign, with a link to its page. If the API key of the visitor has a
+// pressureLink returns a table cell that names a campaign, with a link to its page. If the API key of the visitor has a
 // namespace, campaigns of other namespaces have no id and no link.
 func pressureLink(m *api.PressureMessage) frame.Cell {
 	if m.MessageID == "" {

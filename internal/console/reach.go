@@ -8,8 +8,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// reach holds the main numbers on the page about a campaign. The numbers count distinct users, if the audit contains
-// them. Without such users in the audit, the numbers count users in responses, where a user counts once for each call.
+// reach holds the main numbers on the page about a campaign. If the audit contains the campaign's users, these numbers
+// count distinct users. Otherwise they count users in responses, where a user counts once for each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64
@@ -25,7 +25,7 @@ func reachOf(m *api.Message) *reach {
 
 const inAnswers = "in answers"
 
-// unit returns the unit of the numbers, for the titles of table columns.
+// unit returns what the numbers of the campaign count, for the titles of table columns.
 func (r *reach) unit() string {
 	if r.People {
 		return "each counted once"
@@ -33,12 +33,12 @@ func (r *reach) unit() string {
 	return inAnswers
 }
 
-// Withheld returns the number of users who were denied by suppression, by the holdout or by quiet hours.
+// Withheld returns how many users suppression, the holdout or quiet hours have denied.
 func (r *reach) Withheld() int64 {
 	return r.Denied[api.LimitSuppressed] + r.Denied[api.LimitHoldout] + r.Denied[api.LimitQuiet]
 }
 
-// AtLimit returns the number of users who were denied by limits.
+// AtLimit returns how many users limits have denied.
 func (r *reach) AtLimit() (users int64) {
 	for _, n := range r.Denied {
 		users += n
@@ -46,7 +46,7 @@ func (r *reach) AtLimit() (users int64) {
 	return users - r.Withheld()
 }
 
-// Of returns the percentage of part in the number of asked users, in parentheses.
+// Of formats, in parentheses, what percentage of the requested users part is.
 func (r *reach) Of(part int64) string {
 	if r.Asked <= 0 {
 		return ""
@@ -105,7 +105,7 @@ func (r *reach) says(m *api.Message) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// limits returns a text that names the limit which denied users, or the limit which denied most of them.
+// limits returns text that names the limit that denied users or, if several did, the one that denied most of them.
 func (r *reach) limits() string {
 	var names []string
 	for _, name := range mostFirst(r.Denied) {
@@ -135,7 +135,7 @@ func plural(n int64, one, many string) string {
 	return many
 }
 
-// lacks returns sentences about sends and responses that are missing from the numbers of the message.
+// lacks returns sentences that say which sends and responses are missing from the numbers of the campaign.
 func lacks(m *api.Message, faults []string) (list []string) {
 	if m.FromAudit {
 		list = append(list, "The store does not count this message, so every number is from the audit.")

@@ -20,14 +20,14 @@ const (
 	segmentsNav = "Segments"
 )
 
-// segmentsPage returns the page about segments, sets and generations.
+// segmentsPage returns the console page about segments, sets and their published generations.
 func segmentsPage() frame.Page {
 	return frame.Page{Path: segmentsAt, Nav: segmentsNav, Live: true, Template: "segments.html", Files: files,
 		Show: showSegments}
 }
 
-// toolWords names the program that built a generation. In most manifests, the version begins with the name of the
-// program.
+// toolWords returns words for the program that built a segments generation. The argument version is from the manifest
+// of the generation, and usually begins with the name of the program.
 func toolWords(version string) string {
 	switch {
 	case version == "":
@@ -38,7 +38,7 @@ func toolWords(version string) string {
 	return "segmentbuild " + version
 }
 
-// segmentsView is the data of the template of the page.
+// segmentsView is the data for the template of the page about segments.
 type segmentsView struct {
 	Status  *api.Status
 	InUse   *api.GenerationInfo // nil: the list of generations does not contain the generation in use
@@ -46,8 +46,8 @@ type segmentsView struct {
 	Unknown string // reason why the generations are unknown
 }
 
-// Made names the program that built the generation in use. If the list of generations does not contain the generation
-// in use, Made returns "".
+// Made names the program that built the segments generation in use. If the list of generations does not contain this
+// generation, Made returns "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""
@@ -55,7 +55,7 @@ func (o *segmentsView) Made() string {
 	return toolWords(o.InUse.ToolVersion)
 }
 
-// Age describes the age of the generation in use, or returns "" if the age is unknown.
+// Age describes the age of the segments generation in use, or returns "" if the age is unknown.
 func (o *segmentsView) Age() string {
 	if o.Status.GenerationAgeSeconds == nil {
 		return ""
@@ -63,7 +63,7 @@ func (o *segmentsView) Age() string {
 	return frame.Span(time.Duration(*o.Status.GenerationAgeSeconds * float64(time.Second)))
 }
 
-// Cached reports whether the service loaded the generation from its local cache.
+// Cached reports whether the service loaded the segments generation in use from its local cache.
 func (o *segmentsView) Cached() bool { return o.Status.Segments.Origin == "cache" }
 
 func showSegments(v *frame.Visit) (*frame.View, error) {
@@ -144,7 +144,8 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-// inOrder sorts the sets in the order of the generation. Sets that exist without a build come last.
+// inOrder sorts the sets in the order of the segments generation in use. Sets that exist only through API calls,
+// without a build, come last.
 func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
 	place := func(set api.SetInfo) int {
 		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
@@ -184,7 +185,7 @@ func setsTable(sets []api.SetInfo, p *api.Policy) *frame.Table {
 	return t
 }
 
-// usesOf describes how the policy uses a set.
+// usesOf describes for what the policy uses a set, such as suppression or quiet hours.
 func usesOf(set string, p *api.Policy) (uses []string) {
 	for _, s := range p.Suppress {
 		if s.Set == set {
@@ -236,7 +237,7 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 	return t
 }
 
-// stateOf describes the state of a generation in words.
+// stateOf describes the state of a segments generation in words, such as whether it is in use.
 func stateOf(g *api.GenerationInfo, inUse string) string {
 	var is []string
 	if g.Generation == inUse {
@@ -261,7 +262,7 @@ func changesAddress(from, to string) string {
 	return "/console/" + changesAt + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
 }
 
-// notThere returns the error for a generation that does not exist.
+// notThere returns the error for a request about a segments generation that does not exist.
 func notThere() error {
 	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
 		Do: "Choose two generations from the page Segments."}

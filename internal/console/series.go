@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Name identifies a counter of the series.
+// Name identifies a counter in a Series: its kind and, for example, a limit or a pacer.
 type Name struct {
 	Kind Kind
 	Of   string // limit of Denied and Shadow; pacer of Granted, refused and failed; otherwise ""
 }
 
-// Kind is the kind of a counter.
+// Kind says what a counter in a Series counts, such as allowed users.
 type Kind string
 
-// These constants are the kinds of counters. The first three kinds count users in filter calls that record sends.
+// These constants are the kinds of counters in a Series. The first three kinds count users in filter calls that record
+// sends.
 const (
 	Allowed     Kind = "allowed" // the call recorded the send
 	Denied      Kind = "denied"
@@ -30,8 +31,8 @@ const (
 // Totals maps each counter to its value since the start of the process.
 type Totals map[Name]float64
 
-// A Series shows the periods hour and day, and stores slightly longer periods, so that the first shown step is
-// complete. maxNames is the maximum number of counters.
+// A Series shows counts of the periods hour and day. It stores slightly longer periods, so that the first shown step is
+// complete. maxNames is the maximum number of counters in a Series.
 const (
 	hour     = 3600
 	seconds  = hour + 60
@@ -40,7 +41,7 @@ const (
 	maxNames = 200
 )
 
-// Series holds the counts of the last day.
+// Series holds the counts of decisions and permits of this process over the last day, for the charts of the console.
 type Series struct {
 	mu     sync.Mutex
 	since  time.Time // time at which counting began
@@ -49,18 +50,18 @@ type Series struct {
 	counts map[Name]*rings
 }
 
-// rings holds the counts of one counter in two ring buffers, by second and by minute.
+// rings holds the counts of one counter in two ring buffers: one by second and one by minute.
 type rings struct {
 	bySecond [seconds]uint32
 	byMinute [minutes]uint32
 }
 
-// NewSeries returns an empty Series that begins to count now.
+// NewSeries returns an empty Series, whose counts begin at the time now.
 func NewSeries(now time.Time) *Series {
 	return &Series{since: now, newest: now.Truncate(time.Second), before: Totals{}, counts: map[Name]*rings{}}
 }
 
-// Run reads the counters once a second until ctx ends.
+// Run calls the function totals once a second until ctx ends, and adds the increase of each counter to the Series.
 func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() Totals) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -105,8 +106,9 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn advances the Series to a second, and clears the ring buffer entries in between, which contain counts of earlier
-// periods. If the clock was set back, the Series does not advance until the clock reaches the earlier position again.
+// turn moves the Series on, so that it counts in the second to. turn clears the ring buffer entries up to this second,
+// because they still contain older counts. If the clock was set back, the Series does not advance until the clock shows
+// a later time again.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return
@@ -129,7 +131,7 @@ func slot(at time.Time, step time.Duration, size int) int {
 	return int(at.Unix() / int64(step/time.Second) % int64(size))
 }
 
-// Window holds the counts of a period, in steps of equal length.
+// Window holds the counts of a Series over a period, in steps of equal length.
 type Window struct {
 	Start  time.Time // beginning of the first step
 	Step   time.Duration
@@ -139,14 +141,14 @@ type Window struct {
 	last   time.Duration      // elapsed time of the last step
 }
 
-// Hour returns the last hour, in steps of the given number of seconds. A step has at most 60 seconds. The window does
-// not contain the current, incomplete step.
+// Hour returns the counts of the last hour, in steps of the given number of seconds. A step has at most 60 seconds. The
+// returned Window does not contain the current, incomplete step.
 func (s *Series) Hour(step int) *Window {
 	return s.window(time.Second, hour/step, step, func(r *rings) []uint32 { return r.bySecond[:] })
 }
 
-// Day returns the last day, in steps of the given number of minutes. A step has at most 60 minutes. The last step of
-// the window is the current, incomplete step.
+// Day returns the counts of the last day, in steps of the given number of minutes. A step has at most 60 minutes. The
+// last step of the returned Window is the current, incomplete step.
 func (s *Series) Day(step int) *Window {
 	return s.window(time.Minute, day/step, step, func(r *rings) []uint32 { return r.byMinute[:] })
 }
@@ -184,7 +186,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	return w
 }
 
-// Sum returns the sum of a counter over the window.
+// Sum returns how much a counter increased over the whole window.
 func (w *Window) Sum(name Name) (sum float64) {
 	for _, n := range w.Counts[name] {
 		sum += n

@@ -12,7 +12,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// shadowTable returns a table of the shadow limits, with the number of users whom each limit would have denied.
+// shadowTable returns a table of the shadow limits (limits on trial), with the number of users whom each limit would
+// have denied.
 func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	t := &frame.Table{
 		Name: "shadow", Caption: "Shadow limits: what they would do",
@@ -49,10 +50,12 @@ func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	return t
 }
 
-// shadowDays is the number of days whose campaigns the page lists.
+// shadowDays is for how many days back the page lists campaigns with users whom shadow limits (on trial) would have
+// denied.
 const shadowDays = 7
 
-// shadowed returns a table of recent campaigns, with the number of users whom shadow limits would have denied.
+// shadowed returns a table of recent campaigns, with the number of users whom shadow limits (on trial) would have
+// denied.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	if storeAway(v) != nil {
 		return nil, nil //nolint:nilnil // the rest of the page needs no store

@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture returns a chart of the outlook over time: the users who may receive the message, the users whose denial will
-// end, and the users whose denial never ends.
+// Picture returns a chart of the outlook (forecast) over time. It shows the users who may receive the message, those
+// whose denial will end, and those whose denial never ends.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
@@ -32,7 +32,7 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Slim: draw(true)}
 }
 
-// shown returns the first series, and all other series that are not zero everywhere.
+// shown returns the series that a chart draws: the first one, and all others that are not zero everywhere.
 func shown(series []chart.Series) []chart.Series {
 	return slices.DeleteFunc(slices.Clone(series), func(s chart.Series) bool {
 		return s.Name != series[0].Name && slices.Max(s.Values) == 0
@@ -48,7 +48,8 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table returns a table with the numbers of the chart. The table has rows only for the times at which a number changes.
+// Table returns a table with the numbers of the outlook's chart. The table has rows only for the times at which a
+// number changes.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {
@@ -83,7 +84,8 @@ func (o *Outlook) Table(name, caption string) *frame.Table {
 	return t
 }
 
-// sameCounts reports whether two summaries have equal numbers of allowed users and of denied users by limit.
+// sameCounts reports whether two summaries of decisions have equal numbers of allowed users and of denied users by
+// limit.
 func sameCounts(a, b *api.Summary) bool {
 	return a.Allowed == b.Allowed && maps.Equal(a.Denied, b.Denied)
 }

@@ -20,7 +20,7 @@ type state struct {
 	Detail string // text of the service
 }
 
-// Word returns a word for the class of the state, for people who cannot see the colour.
+// Word returns a word for the class of the state, such as good or bad, for people who cannot see its colour.
 func (s state) Word() string {
 	return map[string]string{"good": "OK", "note": "Note", "warn": "Look at this", "bad": "Trouble"}[s.Class]
 }
@@ -29,7 +29,8 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
-// condition describes the whole service: a sentence, the components that need attention, and the other components.
+// condition describes the state of the whole service: a sentence, the components that need attention, and the other
+// components.
 type condition struct {
 	Class string // good, warn or bad
 	Line  string // a sentence
@@ -37,7 +38,8 @@ type condition struct {
 	Rest  []state
 }
 
-// conditionOf combines the states of all components. The states must be in order, beginning with the worst.
+// conditionOf combines the states of all components to the condition of the service. The states must be in order,
+// beginning with the worst.
 func conditionOf(list []state) condition {
 	look := slices.IndexFunc(list, func(s state) bool { return s.Class == "note" || s.Class == "good" })
 	if look < 0 {
@@ -66,7 +68,7 @@ func partsOf(list []state, class string) string {
 	return frame.List(names)
 }
 
-// Notes returns the number of notes about components that need no attention.
+// Notes returns how many of the states are notes, which need no attention.
 func (s condition) Notes() (n int) {
 	for _, one := range s.Rest {
 		if one.Class == "note" {
@@ -114,7 +116,7 @@ func store(s api.StoreStatus) state {
 		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
-// chapter returns the name of the chapter about this kind of store in the documentation.
+// chapter returns the name of the documentation's chapter about this kind of store.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
 		return "docs/operating.md, “The embedded store”"
@@ -126,10 +128,10 @@ func chapter(s api.StoreStatus) string {
 // empty store as a note, because a new store is not a problem.
 const createdEmpty = "the store was created empty at this start"
 
-// fleetDiffers is a part of the store's warnings about differences between instances.
+// fleetDiffers is a text by which the console recognises the store's warnings about differences between instances.
 const fleetDiffers = " other instances differ from this one in "
 
-// said converts a text of the service to a sentence that ends with a full stop.
+// said converts a status text of the service to a sentence that ends with a full stop.
 func said(text string) string {
 	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
 		return text
@@ -137,7 +139,7 @@ func said(text string) string {
 	return text + "."
 }
 
-// storeNotes returns states for the warnings of the store's start, and for differences between instances.
+// storeNotes returns states for warnings that the store reported at its start, and for differences between instances.
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
 		if strings.HasPrefix(warning, createdEmpty) {
@@ -203,7 +205,7 @@ func segments(s *api.Status, now time.Time) state {
 	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
 }
 
-// tooOld returns the names of the sets that are older than their configured max_age.
+// tooOld returns the names of the sets that are older than their configured "max_age".
 func tooOld(list []api.GuardedSet) (names []string) {
 	for i := range list {
 		if list[i].TooOld {
@@ -213,8 +215,8 @@ func tooOld(list []api.GuardedSet) (names []string) {
 	return names
 }
 
-// defaultsApply is a part of the service's warning about a segment without limits of its own. Segments without limits
-// of their own are common.
+// defaultsApply is a text by which the console recognises the service's warning about a segment without limits of its
+// own. The console treats it specially because such segments are common.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

@@ -22,7 +22,7 @@ const (
 	bottom    = 46
 )
 
-// shape holds the sizes that differ between phones and larger screens.
+// shape holds the sizes of the timeline chart that differ between phones and larger screens.
 type shape struct {
 	Width, Left int // Left is the x position at which the time axis begins
 	margin      int // space after the time axis
@@ -35,8 +35,8 @@ var (
 	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
-// timeline is the data of the chart. timeline has a row with the sends and denials on each channel, and a row with the
-// window of each limit.
+// timeline is the data of the chart of a user's sends and denials. It has a row for each channel with its sends and
+// denials, and a row for each limit with its window.
 type timeline struct {
 	shape
 	Dark   bool
@@ -85,7 +85,7 @@ func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	}
 }
 
-// alt describes the chart for people who cannot see it.
+// alt describes the timeline chart in words, for people who cannot see it.
 func alt(k *userKnown, now time.Time, days int) string {
 	shown := 0
 	for _, s := range k.Sends {
@@ -130,13 +130,13 @@ func timelineOf(k *userKnown, now time.Time, days int, of shape, dark bool) *tim
 	return t
 }
 
-// x returns the horizontal position of a time.
+// x returns the horizontal position of a time in the timeline chart.
 func (t *timeline) x(at time.Time) float64 {
 	share := float64(at.Sub(t.from)) / float64(t.to.Sub(t.from))
 	return float64(t.Left) + share*float64(t.Right-t.Left)
 }
 
-// step returns the height of a row including its name.
+// step returns the height of a row in the timeline chart, including its name.
 func (t *timeline) step() int { return rowHeight + t.nameHeight }
 
 func (t *timeline) inside(at time.Time) bool { return !at.Before(t.from) && !at.After(t.to) }
@@ -151,7 +151,7 @@ func (t *timeline) add(r row) {
 	t.Rows = append(t.Rows, r)
 }
 
-// channels adds a row for each channel on which the user has sends or denials.
+// channels adds a row to the timeline chart for each channel on which the user has sends or denials.
 func (t *timeline) channels(k *userKnown) {
 	rows := map[string]*row{}
 	var order []string
@@ -190,7 +190,7 @@ func plain(text *string) string {
 	return *text
 }
 
-// limit adds a row with the current window of a limit. The window ends at the edge of the chart.
+// limit adds a row to the timeline chart with the current window of a limit. The window ends at the edge of the chart.
 func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
 	if from, known := windowStart(l.Limit, k.Timezone, now); known {
@@ -205,8 +205,8 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 }
 
 // windowStart returns the time from which sends count towards the limit at the time now. If the console does not know
-// the kind of limit or the time zone, windowStart returns false. The service may be newer than the console and have new
-// kinds of limits. The chart then shows no window.
+// the kind of limit or the time zone, windowStart returns false, and the chart shows no window. The service may be
+// newer than the console and have new kinds of limits.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)
@@ -232,7 +232,7 @@ func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// quiet adds the quiet hours that apply to the user as shaded areas.
+// quiet adds to the timeline chart the quiet hours that apply to the user, as shaded areas.
 func (t *timeline) quiet(k *userKnown) {
 	for _, q := range k.Quiet {
 		zone := q.Zone
@@ -269,7 +269,7 @@ func minutesOf(clock string) (int, bool) {
 	return 60*h + m, err == nil && also == nil
 }
 
-// steps lists the possible distances between two labels on the time axis.
+// steps lists the possible distances between two labels on the time axis of the timeline chart.
 var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 	7 * 24 * time.Hour, 14 * 24 * time.Hour}
 

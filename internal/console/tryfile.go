@@ -11,14 +11,14 @@ import (
 	"capper/internal/ids"
 )
 
-// idColumns lists the accepted names of the column with user ids. The page reads the first column of a file that has an
-// accepted name.
+// idColumns lists the accepted names of the column with user ids in an uploaded file. The page reads the first column
+// that has one of these names.
 var idColumns = [...]string{"user_id", "id"}
 
-// readFile reads a file with one user id on each line, with or without a header. readFile also reads a CSV file whose
-// header names the column with user ids. Columns are separated by commas or tabs. In a file with such a header,
-// semicolons are possible, too. readFile never guesses the column, because it could take other numbers for user ids.
-// The result fault describes the first error and names its line.
+// readFile reads an uploaded file with one user id on each line, with or without a header. readFile also reads a CSV
+// file whose header names the column with user ids. Columns are separated by commas or tabs. In a file with such a
+// header, semicolons are possible, too. readFile never guesses the column, because other numbers could then pass for
+// user ids. The result fault describes the first error and names its line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {
@@ -65,7 +65,7 @@ func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	}
 }
 
-// columnOf finds the column with user ids by the first row, and reports whether this row is a header.
+// columnOf finds the column with user ids from the first row of a file, and reports whether this row is a header.
 func columnOf(row []string, line int) (column int, header bool, fault string) {
 	for _, name := range idColumns {
 		if i := slices.IndexFunc(row, func(title string) bool {

@@ -11,10 +11,11 @@ import (
 	"unicode/utf16"
 )
 
-// mostUnpacked is the maximum size in bytes of an uploaded file after unpacking.
+// mostUnpacked is the maximum size in bytes of an uploaded file after decompression.
 const mostUnpacked = 64 << 20
 
-// named lists file formats that the page does not read. Each format has its first bytes and a remedy.
+// named lists file formats that the page recognises but does not read. Each entry has the first bytes of a format and a
+// remedy.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},
@@ -24,8 +25,8 @@ var named = []struct{ begin, remedy string }{
 	{"%PDF", "The file is a PDF. Save the list as CSV, and choose that file."},
 }
 
-// unpacked returns the text of an uploaded file as UTF-8. unpacked unpacks gzip, and decodes UTF-16, which Excel
-// writes. If the page does not read the format, the result fault names the format.
+// unpacked returns the text of an uploaded file as UTF-8. unpacked decompresses gzip, and decodes UTF-16, which Excel
+// writes. If the page does not read the format of the file, the result fault names the format.
 func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	text = bufio.NewReader(from)
 	if begin, _ := text.Peek(2); string(begin) == "\x1f\x8b" {
@@ -81,8 +82,8 @@ func fromUTF16(all []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// separator returns the separator of the columns in a file. separator skips a byte order mark, and the line "sep=" in
-// which Excel names the separator.
+// separator returns the character that separates the columns of an uploaded file. separator skips a byte order mark,
+// and the line "sep=" in which Excel names the separator.
 func separator(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
 		_, _ = lines.Discard(len(mark)) // cannot fail after Peek
@@ -108,7 +109,7 @@ func separator(lines *bufio.Reader) rune {
 	return ','
 }
 
-// namesColumn reports whether a header has several columns and one of them contains user ids.
+// namesColumn reports whether the header of a file has several columns, one of which has a name for user ids.
 func namesColumn(header []string) bool {
 	if len(header) < 2 {
 		return false

@@ -21,26 +21,26 @@ const tryAt = "try"
 // ids.
 const maxForm = 16 << 20
 
-// These constants limit the number of users whom a trial decides for the current time. For a larger audience, a trial
-// decides a sample.
+// These constants limit how many users a trial (decisions without recorded sends) decides for the current time. For a
+// larger audience, a trial decides a sample.
 const (
 	mostNow   = api.MaxBitmapUsers
 	sampleNow = 100_000
 )
 
-// tryPages holds the data that all visitors share.
+// tryPages holds the data of the page for trying campaigns that all its visitors share.
 type tryPages struct {
 	outlooks *outlooks
 }
 
-// tryPage returns the page on which visitors try a campaign without recording sends.
+// tryPage returns the console page on which visitors try a campaign without recording sends.
 func tryPage() frame.Page {
 	p := tryPages{newOutlooks()}
 	return frame.Page{Path: tryAt, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act,
 		MaxForm: maxForm}
 }
 
-// tryView is the data of the template of the page.
+// tryView is the data for the template of the page on which visitors try a campaign.
 type tryView struct {
 	Channels   []string
 	Channel    string
@@ -56,21 +56,21 @@ type tryView struct {
 	At         time.Time // time of a result for ids; zero: the result is for now
 }
 
-// Select returns the data of the channel field with the given HTML id.
+// Select returns the data for the template of the channel field with the given HTML id.
 func (p *tryView) Select(id string) selection { return selection{id, p} }
 
-// selection is the data of a channel field.
+// selection is the data for the template of a field in which the visitor chooses a channel.
 type selection struct {
 	ID   string
 	Page *tryView
 }
 
-// OpenIDs reports whether the part of the form for user ids is open.
+// OpenIDs reports whether the page shows the part of the form for user ids unfolded.
 func (p *tryView) OpenIDs() bool {
 	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
 }
 
-// wrong describes an error in the input of the visitor.
+// wrong describes an error in what the visitor has typed or uploaded.
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
@@ -79,7 +79,7 @@ type wrong struct {
 	Column int    // 0: the position of the error is unknown
 }
 
-// tried is the result of a trial.
+// tried is the result of a trial: whom a campaign would reach, without recorded sends.
 type tried struct {
 	What       string // description of the users
 	Generation string // generation of the audience expression
@@ -116,7 +116,7 @@ func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	return refusedBy(p, view, err)
 }
 
-// begin returns the data of the page without a trial.
+// begin returns the data of the page before the visitor has tried a campaign.
 func begin(v *frame.Visit, channel string) (*tryView, error) {
 	policy, err := v.API.Limits(v.Context())
 	if err != nil {
@@ -153,8 +153,8 @@ func checkChannel(p *tryView) *wrong {
 		"list."}
 }
 
-// refusedBy adds the error text of the service to the page, if the service rejected the input. For other errors,
-// refusedBy returns the error.
+// refusedBy adds the error text of the API to the page, if the API rejected the visitor's input. refusedBy returns any
+// other error.
 func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	var e *client.Error
 	switch {
@@ -170,7 +170,7 @@ func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	return view, nil
 }
 
-// wrongOf describes an error in the audience expression, with its position.
+// wrongOf describes an error that the API found in the audience expression, with its position.
 func wrongOf(p *tryView, e *client.Error) *wrong {
 	w := &wrong{Field: "expression", Text: e.Message, Column: e.Column}
 	if e.Column < 1 || e.Column > utf8.RuneCountInString(p.Expression)+1 {
@@ -198,7 +198,8 @@ func (ps tryPages) tryExpression(v *frame.Visit, p *tryView, view *frame.View) e
 	return err
 }
 
-// decideExpression counts the users of the audience expression, and decides them for now and for the next days.
+// decideExpression counts the users of the audience expression, and asks for decisions about them for now and for the
+// next days.
 func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basis, err error) {
 	audience := client.Audience{Expression: p.Expression}
 	count, err := v.API.AudienceCount(v.Context(), &audience)
@@ -238,10 +239,12 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	return now, t.Outlook.Basis, nil
 }
 
-// mostTimes is the maximum number of attempts, if the generation or the configuration changes during a trial.
+// mostTimes is the maximum number of attempts for one trial. The page repeats a trial during which the segments
+// generation or the configuration changed.
 const mostTimes = 3
 
-// atOnce calls ask repeatedly until all results are based on the same generation and configuration.
+// atOnce calls the function ask repeatedly, until all results are based on the same segments generation and
+// configuration.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()
@@ -256,7 +259,7 @@ func atOnce(ask func() (now, later basis, err error)) error {
 	}
 }
 
-// tryUsers tries a campaign for a group of users.
+// tryUsers tries a campaign, without recording sends, for a group of users.
 func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	return atOnce(func() (now, later basis, err error) {
 		request := users.forecast(p.Channel)
@@ -274,7 +277,7 @@ func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	})
 }
 
-// present adds the tables and the chart of a trial to the page.
+// present adds the tables and the chart with the result of a trial to the page.
 func present(p *tryView, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)

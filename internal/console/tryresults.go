@@ -13,8 +13,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// The address of a result contains the result itself, so that every instance can show it to every visitor. These
-// constants limit the length of the address.
+// The address of the page with a trial's result contains the result itself, so that every service instance can show it
+// to every visitor. These constants limit the length of the address.
 const (
 	mostAddress     = 6000 // maximum size in bytes of the encrypted result
 	addressSegments = 30   // maximum number of segments with names
@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// again shows the result that an address contains.
+// again shows the result of a trial that an address contains.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

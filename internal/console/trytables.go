@@ -13,7 +13,7 @@ import (
 
 func asError(err error, e **client.Error) bool { return errors.As(err, e) }
 
-// scaled scales a count in the sample to all users.
+// scaled scales a number of users in the sample to the whole audience.
 func (t *tried) scaled(n int) uint64 {
 	if t.Sampled == 0 {
 		return uint64(max(n, 0))
@@ -21,7 +21,7 @@ func (t *tried) scaled(n int) uint64 {
 	return uint64(float64(n)/float64(t.Sampled)*float64(t.Users) + 0.5)
 }
 
-// Counted explains in a sentence how the current numbers were computed.
+// Counted explains in a sentence how the numbers for the current time were computed.
 func (t *tried) Counted() string {
 	if t.Sampled == 0 {
 		return "Every user was decided as for a send now."
@@ -30,8 +30,8 @@ func (t *tried) Counted() string {
 		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
-// Undecided returns the number of users without a decision, scaled to the whole audience, as text. If every user has a
-// decision, Undecided returns "".
+// Undecided returns, as text, how many users of the whole audience have no decision. If every user has a decision,
+// Undecided returns "".
 func (t *tried) Undecided() string {
 	if t.Summary.Unavailable == 0 {
 		return ""
@@ -81,7 +81,8 @@ func tryLimits(t *tried) *frame.Table {
 	return table
 }
 
-// tryParts returns a table with the suppressed users by set, and the allowed users whom shadow limits would deny.
+// tryParts returns a table with the suppressed users by set, and the allowed users whom shadow limits (on trial) would
+// deny.
 func tryParts(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",
@@ -99,7 +100,7 @@ func tryParts(t *tried) *frame.Table {
 	return table
 }
 
-// precise returns a text that says whether the current numbers are exact or from the larger sample.
+// precise returns text that says whether the numbers for the current time are exact or from the larger sample.
 func (t *tried) precise() string {
 	if t.Sampled == 0 {
 		return "exact"
@@ -107,10 +108,10 @@ func (t *tried) precise() string {
 	return "of the larger sample"
 }
 
-// usedColumns is the maximum number of table columns for users below a limit.
+// usedColumns is the maximum number of table columns for users who have not reached a limit.
 const usedColumns = 6
 
-// tryUsed returns a table with the number of users for each number of sends, for each limit.
+// tryUsed returns a table that says, for each limit, how many users have each number of sends.
 func tryUsed(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "used", Caption: "How much of their limits they have had",
@@ -141,8 +142,8 @@ func tryUsed(t *tried) *frame.Table {
 	return table
 }
 
-// stepCell returns a table cell with the number of users who had least to most sends. If least and most differ, the
-// cell has a note with both numbers.
+// stepCell returns a table cell that says how many users had least to most sends. If least and most differ, the cell
+// has a note with both numbers.
 func stepCell(users uint64, least, most int) frame.Cell {
 	cell := frame.Count(users)
 	if most > least && users > 0 {

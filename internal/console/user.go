@@ -25,8 +25,9 @@ var files embed.FS
 // userAt is the path of the page about a user, below /console/.
 const userAt = "users"
 
-// userPage returns the page about one user. For each channel, the page explains whether the user may receive a message,
-// and when the next send is possible. The page also shows recorded sends, the windows of the limits, and denials.
+// userPage returns the console page about one user. For each channel, the page explains whether the user may receive a
+// message, and when the next send is possible. The page also shows recorded sends, the windows of the limits, and
+// denials.
 func userPage(link string) frame.Page {
 	u := userPages{link}
 	return frame.Page{
@@ -44,13 +45,13 @@ func userPage(link string) frame.Page {
 // console shows no such link.
 type userPages struct{ link string }
 
-// linkTo returns the address of the user's page in the other system.
+// linkTo returns the address of the user's page in the other system that the configuration names.
 func (u userPages) linkTo(user userRef) string {
 	id := strings.ReplaceAll(url.QueryEscape(user.String()), "+", "%20")
 	return strings.ReplaceAll(u.link, "{id}", id)
 }
 
-// userView is the data of the template of the page.
+// userView is the data for the template of the page about a user.
 type userView struct {
 	Asked    string     // user id as the visitor has typed it
 	Message  string     // id of the message about which the visitor asks; "": no message
@@ -61,13 +62,13 @@ type userView struct {
 	MayErase bool
 }
 
-// message describes the result of an action.
+// message tells the visitor the result of an action, such as an erasure.
 type message struct {
 	Class string // good, warn or bad
 	Text  string
 }
 
-// userKnown holds the data about a user that the page shows.
+// userKnown holds the data about a user that the page about this user shows.
 type userKnown struct {
 	*api.Explanation
 	User     userRef
@@ -84,7 +85,7 @@ const userQuestion = "Why did this user not receive a message, and when may they
 
 func (u userPages) show(v *frame.Visit) (*frame.View, error) { return u.view(v, nil) }
 
-// view shows the user whom the query of the page names.
+// view returns the content of the page about the user whom the query of the page names.
 func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	query := v.URL.Query()
 	p := &userView{Asked: query.Get("id"), Message: query.Get("message"), Said: said, Days: days(query.Get("days")),
@@ -121,10 +122,10 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	return shown, nil
 }
 
-// lengths lists the numbers of days that the chart can show.
+// lengths lists the numbers of days that the chart of a user's sends can show.
 var lengths = []int{1, 7, 31}
 
-// days parses the number of days that the chart shows.
+// days parses the query parameter with the number of days that the chart shows.
 func days(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
 		return n
@@ -132,7 +133,7 @@ func days(text string) int {
 	return 7
 }
 
-// Lengths returns links to the page with other numbers of days in the chart.
+// Lengths returns links to the same page with other numbers of days in the chart.
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
@@ -177,12 +178,12 @@ func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
 	return k, nil
 }
 
-// withoutChannel reports whether a send to the user has no channel.
+// withoutChannel reports whether a recorded send to the user has no channel.
 func withoutChannel(k *userKnown) bool {
 	return slices.ContainsFunc(k.Sends, func(s api.Send) bool { return s.Channel != nil && *s.Channel == "" })
 }
 
-// mostVerdicts is the maximum number of channels for which the page shows a verdict.
+// mostVerdicts is the maximum number of channels for which the page says whether the user may receive a message.
 const mostVerdicts = 12
 
 // channelsOf returns the names of the configured channels. If no channels are configured, channelsOf returns only "".

@@ -54,7 +54,8 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords returns the text. If the text is nil, orWords returns the argument unknown, and for an empty text "none".
+// orWords returns the text to which the pointer points, or "none" if it is empty. If the pointer is nil, orWords
+// returns the argument unknown.
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:
@@ -123,7 +124,7 @@ func channelWords(d api.Decision) string {
 	return d.Channel
 }
 
-// outcomeTexts describes the outcomes in the audit in words.
+// outcomeTexts maps each outcome of a decision in the audit to words for visitors.
 var outcomeTexts = map[string]string{
 	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
 	"unavailable": "not decided: try again",
@@ -145,7 +146,7 @@ func outcomeWords(d api.Decision) string {
 	return said
 }
 
-// past holds the data of the audit about a user, or the reason why there is no data.
+// past holds the decisions about a user from the audit, or the reason why there are none.
 type past struct {
 	Decisions []api.Decision
 	Notes     []string
@@ -153,7 +154,7 @@ type past struct {
 	Read      bool // reading the audit succeeded
 }
 
-// pastDays describes in words the period that was read from the audit.
+// pastDays describes in words for which period the page has read the audit.
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {

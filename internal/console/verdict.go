@@ -23,12 +23,13 @@ type verdict struct {
 	Local   string // Until in the user's time zone; "": the zone is unknown
 }
 
-// On returns a text for the channel.
+// On returns the name of the channel, or "without a channel" for sends without one.
 func (v verdict) On() string {
 	return cmp.Or(v.Channel, "without a channel")
 }
 
-// judge returns the verdict for a channel. judge uses the state of each rule, which the API returns.
+// judge finds out whether the rules allow a send to the user on a channel now. judge uses the state of each rule, which
+// the API returns.
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
@@ -76,7 +77,7 @@ func inZone(at time.Time, zone string) string {
 	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
-// counts reports whether a rule with the given list of channels applies to a channel.
+// counts reports whether a rule with the given list of channels applies to sends on a channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
@@ -118,7 +119,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// free describes the free slots of the limits that apply to a channel.
+// free describes, for each limit on a channel, how many of the permitted sends the user has used.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
@@ -133,7 +134,7 @@ func free(k *userKnown, channel string) string {
 	return strings.Join(left, "; ") + "."
 }
 
-// quietThen asks the service whether quiet hours will deny a send when the limits have free slots again.
+// quietThen asks the API whether quiet hours will deny a send at the time when the limits have free slots again.
 func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""
@@ -184,8 +185,8 @@ func notes(e *api.Explanation) (list []string) {
 	return list
 }
 
-// addedWhen describes when an API call added the user to the set, and which client made the call. If the build contains
-// the user, addedWhen returns "".
+// addedWhen describes when an API call added the user to the set, and which client made the call. If the published
+// build of the set contains the user, addedWhen returns "".
 func addedWhen(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {

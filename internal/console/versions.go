@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// version describes an earlier policy, with its differences from the policy before it.
+// version describes a policy (limits and other rules) by its differences from the policy before it.
 type version struct {
 	Version string
 	Since   time.Time
@@ -18,7 +18,7 @@ type version struct {
 	Removed []string
 }
 
-// versions describes the given policies, beginning with the newest.
+// versions describes each of the given policies by its differences from the one before, beginning with the newest.
 func versions(list []Version) []version {
 	out := make([]version, len(list))
 	for i, v := range list {
@@ -31,7 +31,7 @@ func versions(list []Version) []version {
 	return out
 }
 
-// sentences describes each rule of a policy in a sentence of its own.
+// sentences describes a policy in sentences, one for each rule, so that two policies can be compared.
 func sentences(p *api.Policy) (said []string) {
 	said = append(said, policyWithheld(p)...)
 	add := func(who string, limits []api.Limit) {

@@ -21,18 +21,18 @@ import (
 
 const whatIfAt = "whatif"
 
-// whatIfPage returns the page that decides earlier calls again under other limits.
+// whatIfPage returns the console page that decides earlier calls again under other limits.
 func whatIfPage() frame.Page {
 	p := &whatIfs{turns: map[string]*whatIfTurn{}}
 	return frame.Page{Path: whatIfAt, Under: "Limits", Template: "whatif.html whatifform.html", Files: files,
 		Show: p.show}
 }
 
-// whatIfCampaigns is the maximum number of campaigns that the page lists.
+// whatIfCampaigns is the maximum number of campaigns that the what-if page lists.
 const whatIfCampaigns = 200
 
-// whatIfForm is the form for other limits, under which the page decides earlier calls again. The query of the page
-// contains the values of the form.
+// whatIfForm is the form in which a visitor chooses other limits, under which the page decides earlier calls again. The
+// query of the page contains the values of the form.
 type whatIfForm struct {
 	Limits       []choice // limits of the current policy
 	Changes      []whatIfChange
@@ -40,17 +40,18 @@ type whatIfForm struct {
 	Generation   string // "": the generation of each call
 }
 
-// whatIfChange is a row of the form, with a limit and its new maximum.
+// whatIfChange is a row of the what-if form, with a limit and its new maximum.
 type whatIfChange struct {
 	Limits []choice
 	Max    string // a number, or the text none
 	N      int    // number of the row, beginning with 1
 }
 
-// none is the text that a visitor enters as maximum, in order to remove a limit.
+// none is the text that a visitor enters as maximum of a limit, in order to remove the limit.
 const none = "none"
 
-// newWhatIfForm returns the form for the policy, with the values in a query. The default period is the last 14 days.
+// newWhatIfForm returns the what-if form for the current policy, filled in with the values of a query. The default
+// period is the last 14 days.
 func newWhatIfForm(policy *api.Policy, query url.Values, now time.Time) whatIfForm {
 	f := whatIfForm{
 		Since: cmp.Or(query.Get("since"), now.UTC().AddDate(0, 0, -13).Format(time.DateOnly)),
@@ -70,8 +71,8 @@ func (f *whatIfForm) add(policy *api.Policy, limit, maximum string) {
 	f.Changes = append(f.Changes, whatIfChange{limitChoices(policy, limit), maximum, len(f.Changes) + 1})
 }
 
-// limitChoices lists the limits of the policy for a selection field: each name for all segments, and each limit of a
-// single segment. The list also contains the chosen limit, even if the policy no longer has this limit.
+// limitChoices lists the limits of the policy for a selection field: each limit's name for all segments, and each limit
+// of a single segment. The list also contains the chosen limit, even if the policy no longer has it.
 func limitChoices(policy *api.Policy, chosen string) []choice {
 	byName := map[string][]int{}
 	list := []choice{{Text: "choose a limit"}}
@@ -103,7 +104,7 @@ func limitChoices(policy *api.Policy, chosen string) []choice {
 	return list
 }
 
-// spread describes several numbers by the smallest and the largest number.
+// spread describes several numbers by the smallest and the largest of them, such as "1 to 3".
 func spread(of []int) string {
 	least, most := slices.Min(of), slices.Max(of)
 	if least == most {
@@ -112,7 +113,7 @@ func spread(of []int) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// whatIfView is the data of the template of the page.
+// whatIfView is the data for the template of the what-if page.
 type whatIfView struct {
 	Form    whatIfForm
 	Wrong   string   // reason why the service rejected the request
@@ -159,7 +160,7 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 	return view, nil
 }
 
-// formAt returns the address of the form on the page Limits, with the period of a query.
+// formAt returns the address of the what-if form on the page "Limits", with the period that a query names.
 func formAt(query url.Values) string {
 	kept := url.Values{}
 	for _, name := range []string{"since", "until", "generation"} {
@@ -171,8 +172,8 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request returns the API request for the values of the form. For invalid values, the result fault describes the error.
-// If the last day is not over, the period ends now.
+// request converts the values of the what-if form to an API request. For invalid values, the result fault describes the
+// error. If the last day is not over, the period ends now.
 func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
 	for _, row := range p.Form.Changes {
@@ -210,8 +211,7 @@ func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string)
 	return r, ""
 }
 
-// refused adds the reason to the page, if the service rejected the request. For other errors, refused returns the
-// error.
+// refused adds the reason to the page, if the API rejected the request. refused returns any other error.
 func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error {
 	var e *client.Error
 	if err == nil || !asError(err, &e) {
@@ -234,7 +234,7 @@ func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error 
 	return nil
 }
 
-// asked describes the changed limits in words.
+// asked describes in words which limits the visitor has changed.
 func asked(policy *api.Policy, changes []api.LimitChange) (said []string) {
 	for _, c := range changes {
 		next := "no such limit"
@@ -268,7 +268,7 @@ func maximaOf(limits []api.Limit, name string) (maxima []int) {
 	return maxima
 }
 
-// present adds the summary, the charts and the tables of a result to the page.
+// present adds the summary, the charts and the tables of a what-if result to the page.
 func (p *whatIfView) present(view *frame.View) {
 	r := p.Result
 	p.Says = whatIfSentence(r)
@@ -281,7 +281,7 @@ func (p *whatIfView) present(view *frame.View) {
 			func(p chart.Picture, series []chart.Series, _ bool) ([]byte, error) { return chart.Lines(p, series) }))
 }
 
-// whatIfSentence describes the result in a sentence.
+// whatIfSentence describes the result of the what-if replay in a sentence.
 func whatIfSentence(r *api.WhatIf) string {
 	if r.Calls == 0 {
 		return "The audit has no call in this time."
@@ -292,7 +292,8 @@ func whatIfSentence(r *api.WhatIf) string {
 		frame.Count(before).Text, inPercent(before, after), givenBack(r.Total.Before.Released, r.Total.After.Released))
 }
 
-// givenBack describes how many of the sends were released. If no sends were released, givenBack returns "".
+// givenBack describes how many of the sends were released (removed from users' logs). If no sends were released,
+// givenBack returns "".
 func givenBack(before, after int64) string {
 	if before == 0 && after == 0 {
 		return ""
@@ -301,7 +302,7 @@ func givenBack(before, after int64) string {
 		"them out.", frame.Count(after).Text, frame.Count(before).Text)
 }
 
-// inPercent returns the change in percent, in parentheses. If before is 0, inPercent returns "".
+// inPercent formats the change from before to after in percent, in parentheses. If before is 0, inPercent returns "".
 func inPercent(before, after int64) string {
 	if before == 0 {
 		return ""
@@ -336,7 +337,8 @@ func whatIfRows(name, caption, first string, rows []api.WhatIfRow) *frame.Table 
 	return t
 }
 
-// whatIfCampaignTable returns a table of campaigns. Each row has a link to the page of the campaign.
+// whatIfCampaignTable returns a table of how the sends of each campaign change. Each row has a link to the page of the
+// campaign.
 func whatIfCampaignTable(r *api.WhatIf) *frame.Table {
 	t := &frame.Table{Name: "campaigns", Caption: "By campaign, the largest changes first",
 		Columns: append([]frame.Column{{Title: "Campaign"}, {Title: "Channel"}}, whatIfColumns...),
@@ -387,10 +389,11 @@ func whatIfUserTable(u *api.WhatIfUsers) *frame.Table {
 	return t
 }
 
-// mostBars is the maximum number of bars in a chart. The table below the chart has all rows.
+// mostBars is the maximum number of bars in a what-if chart. The table below the chart has all rows.
 const mostBars = 20
 
-// whatIfPicture returns a chart of the recorded sends and of the sends under the other limits, by row.
+// whatIfPicture returns a chart that compares, for each row of a table, the recorded sends with the sends under the
+// other limits.
 func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 	draw func(chart.Picture, []chart.Series, bool) ([]byte, error)) *frame.Picture {
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under the other limits"}
@@ -409,28 +412,30 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 		}}
 }
 
-// whatIfAge is the time for which the console keeps a result, and whatIfKept is the maximum number of results. With
-// stored results, all tables and charts of a page need only one replay.
+// whatIfAge is how long the console keeps the result of a what-if replay, and whatIfKept is how many results it keeps
+// at most. Because of the kept results, all tables and charts of a page need only one replay.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32
 )
 
-// whatIfs computes results of replays, and keeps them for whatIfAge. A whatIfs is safe for concurrent use.
+// whatIfs requests what-if replays from the API, and keeps their results for whatIfAge. A whatIfs is safe for
+// concurrent use.
 type whatIfs struct {
 	mu    sync.Mutex
 	turns map[string]*whatIfTurn
 }
 
-// whatIfTurn holds the result of a replay. One visitor at a time computes the result, and other visitors wait for it.
+// whatIfTurn holds the result of a what-if replay. The request of one visitor at a time computes the result, and other
+// visitors wait for it.
 type whatIfTurn struct {
 	turn   chan struct{}
 	result *api.WhatIf
 	at     time.Time
 }
 
-// of returns the result of a request. Several visitors with the same request wait for one replay, because each API key
-// may run only one replay at a time.
+// of returns the result of a what-if request. Several visitors with the same request wait for one replay, because each
+// API key may run only one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)
 	if err != nil {
@@ -453,7 +458,7 @@ func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.
 	return result, err
 }
 
-// turn returns the whatIfTurn with the given name, or a new one.
+// turn returns the whatIfTurn for the request with the given name, or a new one.
 func (w *whatIfs) turn(name string, now time.Time) *whatIfTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

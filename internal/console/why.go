@@ -12,8 +12,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// whyMessage describes what happened to a message for the user. whyMessage returns a state for each channel, according
-// to the audit or to the recorded sends.
+// whyMessage describes whether the user got a message, and why or why not. whyMessage returns a state for each channel,
+// according to the audit or to the recorded sends.
 func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []state) {
 	message, now := idOf(k, named), v.Now
 	var seen []string // channels whose latest decision is already in the list
@@ -51,7 +51,7 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 			"differently. Choose more days below to look further back.", ""}}
 }
 
-// countedDays is the number of days after the last call during which the service keeps the counts of a message.
+// countedDays is for how many days after the last call for a message the service keeps the counts of the message.
 const countedDays = 31
 
 // noMessage reports whether the service does not know the message: no counted or planned message has this id, and no
@@ -85,7 +85,7 @@ func idOf(k *userKnown, named string) (id string) {
 	return cmp.Or(id, named)
 }
 
-// whyDecided describes the latest decision about a message on a channel.
+// whyDecided describes the latest decision about a message for the user on a channel.
 func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	s := state{Class: "note", Part: onChannel(d.Channel),
 		What: outcomeWords(*d) + " " + frame.Relative(now, d.At) + "."}
@@ -107,7 +107,7 @@ func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	return s
 }
 
-// nowOn describes the current verdict for a channel.
+// nowOn describes in words whether the user may now receive a message on a channel.
 func nowOn(k *userKnown, channel string) string {
 	for _, v := range k.Verdicts {
 		switch {
