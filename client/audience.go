@@ -14,7 +14,7 @@ import (
 	"capper/client/api"
 )
 
-// Audience selects users by an expression over the segments and sets of one generation.
+// Audience selects users by an expression over the segments and sets of one generation (published version).
 type Audience struct {
 	// Expression combines names of segments and sets with & (both), | (either), - (the first without the second; a
 	// blank must precede it) and parentheses: "active - country/my". The operator & binds first; the operators | and -
@@ -45,8 +45,8 @@ func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*api.AudienceC
 	return c.Count(ctx, &CountRequest{Audience: a})
 }
 
-// AudiencePreview counts an audience like AudienceCount. Preview in the result counts the users who could receive a
-// message on the channel now. An empty channel name stands for sends without a channel.
+// AudiencePreview counts an audience like AudienceCount. The field Preview of the result also counts the users who
+// could receive a message on the channel now. An empty channel name means sends without a channel.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
 }
@@ -54,7 +54,8 @@ func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel strin
 // CountRequest asks for the number of users in an audience. The request records no sends.
 type CountRequest struct {
 	Audience *Audience // required
-	// Total asks only for the total, which costs much less. The result then has no Segments and no Sets.
+	// Total asks only for the total number of users, which costs much less. The result then has no Segments and no
+	// Sets.
 	Total bool
 	// Channel asks for the Preview: how many users could receive a send on the channel now ("": a send without a
 	// channel). If Channel is nil, the result has no Preview.
@@ -64,9 +65,9 @@ type CountRequest struct {
 // Count returns the number of users in an audience. Count splits a preview of more than Config.BatchBitmap users into
 // several calls. If the service rejects a call because it has too many users, Count makes calls with fewer users.
 //
-// All calls of one preview use one generation of the segments and one configuration, which PreviewGeneration and
-// ConfigVersion name. If the generation or the configuration changes between two calls, Count starts again, up to
-// Config.Attempts times.
+// All API calls of one preview use the same generation of the segments and the same configuration, which
+// PreviewGeneration and ConfigVersion name. If the generation or the configuration changes between two API calls, Count
+// starts again, up to Config.Attempts times.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
 		return nil, errors.New("count users: the audience expression must be set")
@@ -85,8 +86,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 	}
 }
 
-// errDecidedByTwo reports that the calls of one preview used two generations of the segments, or two configurations.
-// The sum of results from two generations or two configurations would be meaningless.
+// errDecidedByTwo reports that the API calls of one preview used two generations of the segments, or two
+// configurations. The sum of results from two generations or two configurations would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
@@ -115,8 +116,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// preview makes an API call for each part of an audience, and stores the sum of the previews in a count. preview also
-// stores which generation and which configuration version the service used.
+// preview makes an API call for each part of an audience, and stores the sum of the previews in the argument into.
+// preview also stores which generation and which configuration version the service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -165,7 +166,7 @@ type ForecastRequest struct {
 	Used     bool            // also count the users by their sends that count now
 }
 
-// Forecast returns the decisions that filter calls would return at the given times, if no message were sent until then.
+// Forecast returns the decisions that filter calls would return at the given times, if no message is sent until then.
 // Forecast records no sends.
 func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
 	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("forecast"); err != nil {
@@ -187,14 +188,15 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 }
 
 // Parts is an audience in one generation of the segments, divided so that each part fits into an API call. Names from
-// the service's configuration are replaced by their expressions, so that a reload of the configuration changes no part.
+// the service's configuration are replaced by their definitions, so that the parts stay the same when the configuration
+// is reloaded.
 type Parts struct {
 	Generation string // generation of all parts, so that a publication in between changes none of them
 	Users      uint64 // users of all parts
 	List       []Audience
 }
 
-// Parts fixes the generation of the audience, and divides the audience into at most api.MaxParts parts of about
+// Parts divides the audience, in one generation of the segments, into at most api.MaxParts parts of about
 // Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
@@ -226,7 +228,7 @@ func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	return parts
 }
 
-// batches returns the parts as batches for FilterAll.
+// batches returns the parts of the audience as batches, which FilterAll and ReleaseAll send in separate calls.
 func (p *Parts) batches() iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		for i := range p.List {
@@ -238,9 +240,10 @@ func (p *Parts) batches() iter.Seq[batch] {
 }
 
 // AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If
-// HasCode(err, CodeGone) is true, the service has dropped the generation of the audience. The recorded sends remain. A
-// new run with the same message id and the current generation returns the users of the recorded sends as replayed.
-// After any other error, a new run with the Generation of the AudienceError completes the interrupted run.
+// HasCode(err, CodeGone) is true, the service no longer has the generation of the audience. Sends that were recorded
+// remain recorded. A new run with the same message id and the current generation returns the users of the recorded
+// sends as replayed. After any other error, a new run with the Generation of the AudienceError completes the
+// interrupted run.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response
@@ -249,7 +252,7 @@ type AudienceError struct {
 	Err         error
 }
 
-// Error returns a text with the cause, and with the numbers of parts and users that have a result.
+// Error returns a text with the cause of the failure, and with the numbers of parts and users that have a result.
 func (e *AudienceError) Error() string {
 	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users,
 		e.Generation)

@@ -10,11 +10,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// FilterAll filters an audience of any size. FilterAll splits the users into batches, and makes at most Config.Parallel
-// filter calls at a time. FilterAll calls the function each with every batch and its result, one after the other, in
-// any order. An error from each stops FilterAll. The result of a batch also holds the users who remain unavailable
-// after the retries. A user who occurs in several batches gets only one send; the result of the later batch lists the
-// user as replayed.
+// FilterAll decides which users of an audience of any size may receive a send. FilterAll splits the users into batches,
+// and makes at most Config.Parallel filter calls at a time. FilterAll calls the function "each" with every batch and
+// its result, one after the other, in any order. If that function returns an error, FilterAll stops. The result of a
+// batch also holds the users who remain unavailable after the retries. A user who occurs in several batches gets only
+// one send; the result of the later batch lists the user as replayed.
 //
 // All batches of r.Audience use one generation of the segments, even if a new generation is published during the run;
 // see Parts. An error during the filter calls for r.Audience is an *AudienceError. FilterAll returns an error of the
@@ -37,8 +37,8 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	return c.FilterParts(ctx, r, parts, each)
 }
 
-// FilterParts works like FilterAll for the given parts of r.Audience. The caller passes all parts of the audience, or
-// only the parts that an earlier run has not completed.
+// FilterParts works like FilterAll, but only for the given parts of r.Audience. The caller passes all parts of the
+// audience, or only the parts that an earlier run has not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {
 	var done reached
@@ -69,7 +69,7 @@ func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches it
 	})
 }
 
-// batch holds the users of one call: ids, a bitmap, packed ids, or a part of an audience.
+// batch holds the users of one API call: ids, a bitmap, packed ids, or a part of an audience.
 type batch = given
 
 // batches splits a list of users or ids, a bitmap, or packed ids into batches.
@@ -130,7 +130,7 @@ func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work fun
 	return context.Cause(ctx)
 }
 
-// containerUsers is the number of ids that a container of a roaring bitmap spans.
+// containerUsers is the number of neighbouring ids for which a roaring bitmap has one container.
 const containerUsers = 1 << 16
 
 // SplitBitmap splits an audience into bitmaps of at most size users, at container boundaries where possible.
@@ -165,7 +165,7 @@ func SplitBitmap(audience *roaring.Bitmap, size int, yield func(*roaring.Bitmap)
 	}
 }
 
-// yieldBatches yields a bitmap of at most size users whole, and splits a larger bitmap.
+// yieldBatches yields a bitmap unchanged if it has at most size users, and splits a larger bitmap.
 func yieldBatches(part *roaring.Bitmap, users, size int, yield func(*roaring.Bitmap) bool) bool {
 	if users <= size {
 		return yield(part)

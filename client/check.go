@@ -36,8 +36,8 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	return checkedSends[api.SendsCheck](ctx, c, r, request)
 }
 
-// CheckSendsOfIDs works like CheckSends, but for a request with IDs, Packed or Images. The result has canonical ids,
-// and image:<16 hexadecimal digits> for users in Images.
+// CheckSendsOfIDs works like CheckSends, but for a request with IDs, Packed or Images. The result has canonical ids;
+// for users in Images, it has "image:" and 16 hexadecimal digits.
 func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
 	forms := 0
 	for _, given := range []bool{len(r.IDs) > 0, r.Packed != nil, len(r.Images) > 0} {
@@ -63,12 +63,12 @@ func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*ap
 	}{request, r.IDs})
 }
 
-// plain returns the body of the request without users.
+// plain returns the body of the API request with all fields except the users.
 func (r *SendsCheckRequest) plain() *api.SendsCheckRequest {
 	return &api.SendsCheckRequest{MessageID: r.MessageID, Channel: r.Channel}
 }
 
-// checkedSends calls the service with a request body.
+// checkedSends calls the service with a request body, which contains the users, and decodes the response.
 func checkedSends[Answer any](ctx context.Context, c *Client, r *SendsCheckRequest, body any) (*Answer, error) {
 	var answer Answer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends/check", url.Values{}, r.Namespace), body,

@@ -93,7 +93,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
 
-// callWhile works like call, but retries only after errors for which the function passing returns true.
+// callWhile works like the method call, but retries only after errors for which the function passing returns true.
 func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method, path string, body, out any) error {
 	var encoded []byte
 	if body != nil {
@@ -146,7 +146,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	return nil
 }
 
-// send sends a request. The caller closes the body of the response.
+// send sends one HTTP request. The caller must close the body of the response.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	path, query, _ := strings.Cut(path, "?")
 	at := c.base.JoinPath(path)

@@ -10,10 +10,10 @@ import (
 	"capper/client/api"
 )
 
-// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode the lists of
-// users as Redis takes to decide about the users. This file therefore contains a faster decoder for lists of users. The
-// faster decoder accepts only the form that the service writes. Package encoding/json decodes all other members and all
-// other forms of lists, and reports the faults of invalid responses.
+// A response to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode these lists as
+// Redis takes to decide about the users. This file therefore contains a faster decoder for lists of users. The faster
+// decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members and
+// all other forms of lists, and reports the faults of invalid responses.
 
 // decode decodes a response body. For types with their own decoder, decode skips the syntax check of encoding/json.
 func decode(answer []byte, out any) error {
@@ -49,14 +49,14 @@ func (f *filteredStrings) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &f.FilterStrings)
 }
 
-// lists holds the lists of users in a response.
+// lists holds the lists of users in a response to a filter call.
 type lists[ID, Denial any] struct {
 	allowed, replayed, unavailable []ID
 	denied                         []Denial
 }
 
-// read decodes the lists of users in a response. read returns a JSON object with all other members of the response. ok
-// is false if the text does not have the form that the service writes.
+// read decodes the lists of users in a response, and returns a JSON object with all other members of the response. The
+// result ok is false if the text does not have the form of JSON that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -83,8 +83,8 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 	return append(append([]byte{'{'}, bytes.TrimPrefix(rest, []byte{','})...), '}'), true
 }
 
-// cursor reads JSON without spaces and without escapes. After a syntax fault, bad is true, and cursor returns
-// meaningless values.
+// cursor reads JSON text that has no spaces and no escapes. After a syntax fault, the field bad is true, and the
+// methods of cursor return meaningless values.
 type cursor struct {
 	rest  []byte
 	bad   bool
@@ -100,7 +100,7 @@ func (c *cursor) take(b byte) {
 	c.rest = c.rest[1:]
 }
 
-// open reads the begin of an object or list, and reports whether a first member follows.
+// open reads the opening bracket of a JSON object or list, and reports whether a first member follows.
 func (c *cursor) open(begin, end byte) bool {
 	c.take(begin)
 	if len(c.rest) > 0 && c.rest[0] == end {
@@ -110,7 +110,7 @@ func (c *cursor) open(begin, end byte) bool {
 	return !c.bad
 }
 
-// more moves to the next member, and reports whether a next member exists.
+// more moves to the next member of a JSON object or list, and reports whether there is one.
 func (c *cursor) more(end byte) bool {
 	if len(c.rest) > 0 && c.rest[0] == end {
 		c.take(end)
@@ -166,7 +166,8 @@ func (c *cursor) text() string {
 	return string(s)
 }
 
-// word reads a string that usually occurs in many denials. For repeated words, word returns one shared Go string.
+// word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
+// method returns the same Go string, which saves memory.
 func (c *cursor) word() string {
 	s := c.quoted()
 	for _, word := range c.words {

@@ -1,25 +1,25 @@
-// Package client calls the capper API.
+// Package client is the Go client of the HTTP API of capper, a service that limits how many messages a person receives.
 //
 // # The rule for callers
 //
-// Send only to the users in Allowed. Retry the users in Unavailable with the same message id. Filter retries
-// unavailable users itself, up to Config.Attempts times; its result holds the users who are still unavailable. After an
-// error of Filter, nobody may receive the message, because the service has returned no decision.
+// A caller must send only to the users in Allowed, and must retry the users in Unavailable with the same message id.
+// Filter retries unavailable users itself, up to Config.Attempts times; its result holds the users who are still
+// unavailable. After an error of Filter, nobody may receive the message, because the service has returned no decision.
 //
 // # Ids
 //
-// The field Users of a request holds dense ids, which are numbers below 2^32. A deployment with UUIDs, 64-bit numbers
-// or texts needs the field IDs instead. UUIDs and 64-bit numbers may also be in the field Packed; the response then has
-// bitmaps of positions in Packed. ExplainID, EraseID and SetChange.AddIDs take UUIDs, 64-bit numbers and texts, too.
-// Client.IDs returns the kind of ids of a deployment.
+// The field Users of a request holds dense ids, which are numbers below 2^32. If the user ids of a deployment are
+// UUIDs, 64-bit numbers or texts, a request needs the field IDs instead. UUIDs and 64-bit numbers may also be in the
+// field Packed; the response then has bitmaps of positions in Packed. ExplainID, EraseID and SetChange.AddIDs take
+// UUIDs, 64-bit numbers and texts, too. Client.IDs returns the kind of ids of a deployment.
 //
 // # Retries
 //
-// Every call of the API may be repeated. The service recognises a repeated send by its message id, its channel and the
-// namespace of the API key. A repeated release or erasure has no further effect. The client therefore retries
-// connection errors and the statuses 408, 500, 502, 503 and 504. After a status 429, the client waits at least for the
-// time in the response. The retries stop when the context ends or after Config.Attempts. The client does not retry an
-// *Error with another status, because the service would reject the call again.
+// A caller may repeat every API call. The service recognises a repeated send by its message id, its channel and the
+// namespace of the API key. A repeated release or erasure has no further effect. The client therefore retries after
+// connection errors and after the statuses 408, 500, 502, 503 and 504. After a status 429, the client waits at least
+// for the time in the response. The retries stop when the context ends or after Config.Attempts. The client does not
+// retry after an *Error with another status, because the service would reject the call again.
 //
 // # Traces and request ids
 //
@@ -30,46 +30,46 @@
 //		otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(header))
 //	}
 //
-// With Error.RequestID, the service's operators find the call in their log.
+// With Error.RequestID, the operators of the service can find the failed call in their log.
 //
 // # Large audiences
 //
-// FilterAll and ReleaseAll split an audience of any size into batches and send the batches in parallel. A caller may
-// start an interrupted run again with the same message id. The repeated run returns the decisions of the interrupted
-// run, and Replayed lists the users whom the interrupted run already allowed.
+// FilterAll and ReleaseAll split an audience of any size into batches and send the batches in parallel calls. A caller
+// may start an interrupted run again with the same message id. The repeated run returns the decisions of the
+// interrupted run, and Replayed lists the users whom the interrupted run already allowed.
 //
 // The service evaluates the expression of an Audience, so the client need not download the users and send them back to
-// the service. The client requests an audience in parts of one generation of the segments, so that a new generation
-// during the run changes no part. The decisions about the users of each part use the current generation. A run that
-// ends early returns an *AudienceError. The caller continues the run with AudienceError.Generation. If the service no
-// longer has this generation (CodeGone), the caller starts a new run without a generation. No send of the two runs
-// counts twice. The client retries unavailable users of an audience by their ids or as a bitmap. Parts and FilterParts
-// are the two steps of FilterAll, for engines that keep a queue of parts. Counting an audience needs an API key with
-// the scopes filter and read.
+// the service. The client requests all parts of an audience from one generation of the segments, so that the parts stay
+// the same if a new generation is published during the run. The decisions about the users of each part use the current
+// generation. If a run ends early, FilterAll returns an *AudienceError. The caller continues such a run with
+// AudienceError.Generation. If the service no longer has this generation (CodeGone), the caller starts a new run
+// without a generation. No send of the two runs counts twice. The client retries unavailable users of an audience by
+// their ids or as a bitmap. Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a
+// queue of parts. To count an audience, a caller needs an API key with the scopes filter and read.
 //
 // # Sets
 //
-// ChangeSet adds users to a set and removes users from it, such as a person who unsubscribes. Decisions use the change
-// as soon as ChangeSet has returned. Sets and SetMembers list the changes.
+// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. Decisions use the
+// change as soon as ChangeSet has returned. Sets and SetMembers list the changes that API calls made to sets.
 //
 // # Messages
 //
-// Messages and Message return the results of messages. Allowed and Released are exact numbers of sends; all other
-// numbers count results of calls, including repeated calls. ReleaseMessage releases all sends of a cancelled message;
-// the caller need not know the audience.
+// The methods Messages and Message return how many sends of a message (campaign) were allowed, denied and released.
+// Allowed and Released are exact numbers of sends; all other numbers count results of calls, including repeated calls.
+// ReleaseMessage releases all recorded sends of a cancelled message; the caller need not know the audience.
 //
 // # Pacing
 //
-// A Pacer starts sends no faster than the service's pacers allow for all senders together. All callers of a Pacer share
-// one stock of permits. The Pacer requests permits in batches: permits for waiting callers, and permits for the time
-// PacerConfig.Ahead. Only one request for permits runs at a time. A caller uses a permit at its slot (its start time)
-// or later, counted from the arrival of the response. The Pacer discards a permit whose slot is older than one second,
-// or than the shortest window of the pacer's limits. Close gives back unused permits, so that other senders can use
-// these permits. Permits that wait longer than 6 s have a lease: if the sender dies, the service takes the permits
-// back.
+// A Pacer lets its callers start sends no faster than the pacers of the service (rate limiters) allow for all senders
+// together. All callers of a Pacer share one stock of permits, each of which allows one send. The Pacer requests
+// permits from the service in batches: permits for waiting callers, and permits for the time PacerConfig.Ahead. Only
+// one request for permits runs at a time. A caller uses a permit at its slot (its start time) or later, counted from
+// the arrival of the response. The Pacer discards a permit whose slot is older than one second, or than the shortest
+// window of the pacer's limits. The method Close gives unused permits back, so that other senders can use them. Permits
+// that wait longer than 6 s have a lease: if the sender dies, the service takes these permits back.
 //
-// The limits of a pacer hold for slots, not for the arrival of sends at a provider. If the network delay to the
+// A pacer limits the slots (start times) of sends, not their arrival at a message provider. If the network delay to the
 // provider becomes shorter, sends arrive closer together by the difference.
 //
-// The method Permits requests permits in one call, for callers that space their sends themselves.
+// The method Permits requests permits in one API call, for callers that space their sends themselves.
 package client

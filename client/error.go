@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// These constants are the codes of an Error.
+// These constants are the codes in error responses of the service (Error.Code).
 const (
 	CodeInvalidRequest   = api.CodeInvalidRequest
 	CodeUnauthorized     = api.CodeUnauthorized
@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 	return e.named(fmt.Sprintf("%s: %s", e.Code, e.Message))
 }
 
-// named adds the request id to the text, so that a caller can ask the service's operators about the request.
+// named adds the request id to an error text, so that a caller can ask the service's operators about the request.
 func (e *Error) named(text string) string {
 	if e.RequestID == "" {
 		return text
@@ -64,13 +64,13 @@ func (e *Error) named(text string) string {
 	return text + " (request " + e.RequestID + ")"
 }
 
-// HasCode reports whether err is, or wraps, an Error with the code.
+// HasCode reports whether err is, or wraps, an *Error with the given code.
 func HasCode(err error, code string) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code
 }
 
-// errorOf decodes the error in a response.
+// errorOf decodes the error in an HTTP response of the service.
 func errorOf(response *http.Response, body []byte) *Error {
 	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {

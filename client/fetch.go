@@ -14,7 +14,7 @@ import (
 	"capper/client/api"
 )
 
-// ErrQueueTooLong matches every QueueTooLongError in errors.Is.
+// ErrQueueTooLong is the error with which errors.Is recognises every *QueueTooLongError.
 var ErrQueueTooLong = errors.New("the queue is too long")
 
 // QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait. The
@@ -36,15 +36,15 @@ func (e *QueueTooLongError) Error() string {
 // Unwrap returns ErrQueueTooLong.
 func (e *QueueTooLongError) Unwrap() error { return ErrQueueTooLong }
 
-// refusal is a QueueTooLongError that the Pacer returns again to callers for a short time, without another call to the
-// service.
+// refusal is a QueueTooLongError that the Pacer returns to further callers for a short time, without another call to
+// the service.
 type refusal struct {
 	err   *QueueTooLongError
 	at    time.Time
 	until time.Time
 }
 
-// again returns the stored error with the remaining wait, or nil when the error no longer applies.
+// again returns the stored QueueTooLongError with the remaining wait, or nil when it no longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -54,8 +54,8 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides when a Pacer requests permits, and how many. A request asks for the number of permits that callers are
-// expected to use within Ahead plus two round trips.
+// demand decides when a Pacer requests permits from the service, and how many. A request asks for the number of permits
+// that callers are expected to use within Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
@@ -66,21 +66,21 @@ type demand struct {
 	pause time.Time     // until then, permits are requested only for waiting callers
 }
 
-// limitRoom is the number of permits that a limit still allows.
+// limitRoom is the number of permits that a limit of a pacer still allows.
 type limitRoom struct {
 	left, max int
 	window    time.Duration
 }
 
-// horizon returns the time for which one batch of permits should last.
+// horizon returns the time for which the permits of one request should be enough.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
 // lead returns how long before the last slot in the stock the Pacer requests the next batch of permits.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch returns the expected use of permits within the horizon, computed from the use since the last request. A batch
-// has at most twice the permits of the last request. Near a limit, a batch has at most the permits that the limit
-// allows within the horizon, so that other senders get the later permits.
+// batch returns the number of permits to request: how many callers will probably use within the horizon, computed from
+// the use since the last request. A batch has at most twice the permits of the last request. Near a limit, a batch has
+// at most the permits that the limit allows within the horizon, so that other senders get the later permits.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -94,7 +94,7 @@ func (d *demand) batch(now time.Time) int {
 	return n
 }
 
-// learn records the round trip time of a response, and the use of limits that the response reports.
+// learn records the round trip time of a response, and how much of each limit is used according to the response.
 func (d *demand) learn(answer *timely) {
 	d.trip = min(max(answer.trip(), d.trip*7/8), time.Second)
 	d.room = d.room[:0]
@@ -105,7 +105,7 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due returns the time of the next request for permits, or false if no request is needed until a new caller arrives.
+// due returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
 // The argument lacking is the number of permits that waiting callers lack.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
@@ -122,8 +122,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask starts a request for permits if a request is due. If no request is due, ask returns the time of the next request,
-// or false if no request is needed until a new caller arrives.
+// ask starts a request for permits if it is time for one. Otherwise ask returns the time of the next request, or false
+// if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -155,8 +155,8 @@ type asking struct {
 	lease   leasing
 }
 
-// request returns a new request for permits. If awaited is false, no caller waits, and the request accepts only slots
-// of the near future.
+// request returns a new request for permits. If the argument awaited is false, no caller waits, and the request accepts
+// only slots (start times) in the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
@@ -168,7 +168,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, since: now}
 }
 
-// placeAhead is how far ahead a Pacer reserves slots for callers without a maximum wait.
+// placeAhead is how far ahead a Pacer reserves slots (start times of sends) for callers without a maximum wait.
 const placeAhead = time.Second
 
 // longest returns the longest wait for a slot that a request for permits accepts.
@@ -201,7 +201,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive processes a response with permits.
+// arrive adds the permits of a response to the stock. If the service refused some permits, arrive decides when to ask
+// again, or which error waiting callers get.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -230,11 +231,12 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	p.refuse(p.refused.err)
 }
 
-// mostPause is the maximum pause between two requests of a Pacer, so that the Pacer soon notices changed limits.
+// mostPause is the maximum pause between two requests for permits while callers wait, so that a Pacer soon notices
+// changed limits.
 const mostPause = 10 * time.Second
 
 // until returns the pause before the next request for permits, if the service expects free slots after the time d. The
-// pause varies at random, so that no client is always the last client to request permits.
+// pause varies at random, so that the same client is not always the last to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
@@ -243,8 +245,8 @@ func (p *Pacer) until(d time.Duration) time.Duration {
 // tripTimeout is the time limit of one request for permits. The service itself reports an outage in less time.
 const tripTimeout = 10 * time.Second
 
-// timely is a response with permits. It has the earliest and the latest time at which the service may have granted
-// these permits.
+// timely is a response with permits, together with the earliest and the latest time at which the service may have
+// granted these permits.
 type timely struct {
 	api.Permits
 	sent, arrived time.Time
@@ -255,19 +257,20 @@ type timely struct {
 // trip returns the round trip time of the response.
 func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 
-// promptly is the round trip time up to which a response is never late, unless a limit has a very short window.
+// promptly is the round trip time up to which a response with permits is never too late, unless a limit has a very
+// short window.
 const promptly = 100 * time.Millisecond
 
-// bound computes how old the permits of a response may become. A response is in time if it arrives within 100 ms. After
-// a later response, sends would coincide with the sends of later slots. Over a slow network, a response is also in time
-// within four times the quickest of the last round trips, because otherwise all permits would be late. At least a
-// quarter of the time remains for the use of the permits.
+// bound computes how old the permits of a response may become. A response is in time if it arrives within 100 ms. If
+// the permits of a later response were used, their sends would coincide with the sends of later slots. Over a slow
+// network, a response is also in time within four times the quickest of the last round trips, because otherwise all
+// permits would be late. At least a quarter of the permitted age remains for the use of the permits.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
 }
 
-// lateError reports a response that arrived too late.
+// lateError reports that a response with permits arrived too late for the permits to be used.
 type lateError struct{ took, most time.Duration }
 
 func (e *lateError) Error() string {
@@ -275,8 +278,8 @@ func (e *lateError) Error() string {
 		e.took.Round(time.Millisecond), e.most.Round(time.Millisecond))
 }
 
-// judge returns a *lateError for a response that took longer than inTime. A response without granted permits is never
-// late.
+// judge returns a *lateError if a response with permits took longer than its field inTime. A response without permits
+// is never late.
 func (p *Pacer) judge(answer *timely) error {
 	took := answer.trip()
 	answer.bound(p.quickest)
@@ -290,8 +293,9 @@ func (p *Pacer) judge(answer *timely) error {
 	return nil
 }
 
-// call sends a request for permits. call repeats the request while the error may be temporary and a caller waits. call
-// also repeats the request after a late response, because the next response says which slots are still in the future.
+// call sends a request for permits to the service. call repeats the request while the error may be temporary and a
+// caller waits. call also repeats the request after a late response, because the next response says which slots are
+// still in the future.
 func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	for attempt := 1; ; attempt++ {
 		answer := &timely{sent: time.Now()}
@@ -325,7 +329,7 @@ func (p *Pacer) recovered(err error) {
 	}
 }
 
-// attempt calls the service once.
+// attempt sends a request for permits to the service once, without retries.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
 	body, err := json.Marshal(&request.PermitsRequest)
 	if err != nil {

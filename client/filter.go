@@ -20,8 +20,8 @@ type FilterRequest struct {
 	IDs       []string        // ids of every kind, such as UUIDs; answered with ids
 	Packed    *Packed         // UUIDs or uint64 ids, answered with bitmaps of positions in Packed
 	Bitmap    *roaring.Bitmap // dense ids: sent as a bitmap, and answered with bitmaps. It is not modified
-	// Audience is selected by the service. The response has bitmaps of dense ids, packed UUIDs or uint64 ids, or lists
-	// of text ids. For one call, except in FilterAll.
+	// Audience lets the service select the users by an expression. The response has bitmaps of dense ids, packed UUIDs
+	// or uint64 ids, or lists of text ids. Filter makes only one call for an Audience; FilterAll divides it.
 	Audience *Audience
 
 	Exempt  bool      // deny nobody, but record the sends (enforce: false)
@@ -31,12 +31,12 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the result of a filter call. Which fields are set depends on how the request names users. A request
-// with Users fills Allowed, Replayed, Denied and Unavailable. A request with IDs fills the fields that end in IDs. A
-// request with a Bitmap, or with an Audience of dense ids, fills the fields with bitmaps. A request with an Audience of
-// UUIDs or uint64 ids fills the fields that end in Packed. A request with an Audience of text ids fills the fields that
-// end in IDs. A request with Packed fills the fields with bitmaps of positions in Packed, counted from 0. A repeated id
-// in Packed has the position of its first occurrence.
+// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. Which fields are set
+// depends on how the request names users. For a request with Users, the fields Allowed, Replayed, Denied and
+// Unavailable are set. For a request with IDs, or with an Audience of text ids, the fields whose names end in IDs are
+// set. For a request with a Bitmap, or with an Audience of dense ids, the bitmaps are set. For a request with an
+// Audience of UUIDs or uint64 ids, the fields whose names end in Packed are set. For a request with Packed, the bitmaps
+// hold positions in Packed, counted from 0. A repeated id in Packed has the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -54,7 +54,7 @@ type FilterResult struct {
 	DeniedBitmaps     map[string]*roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
 
-	// With an Audience of UUIDs or uint64 ids: packed ids, as in Packed.
+	// For an Audience of UUIDs or uint64 ids, these fields hold packed ids, in the form of the type Packed.
 	AllowedPacked     []byte
 	ReplayedPacked    []byte
 	DeniedPacked      map[string][]byte // by limit, as DeniedBitmaps
@@ -68,7 +68,8 @@ type FilterResult struct {
 	ConfigVersion string // version of the configuration that decided
 }
 
-// Wave is a group of denied users who become eligible within the same hour.
+// Wave is a group of denied users who may receive the send again within the same hour, so that a caller can retry them
+// together.
 type Wave struct {
 	From    time.Time // start of the hour
 	ReadyAt time.Time // time from which all of them are eligible
@@ -78,9 +79,10 @@ type Wave struct {
 	Packed  []byte
 }
 
-// Filter decides which users may receive a send, in one filter call. Filter repeats the call for unavailable users, up
-// to Config.Attempts times, unless Config.LeaveUnavailable is set. In the result, every user is either allowed, denied
-// or unavailable. The service rejects a call with too many users; use FilterAll instead.
+// Filter asks the service, in one filter call, which users may receive a send, and records the sends. Filter repeats
+// the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is set. In the result,
+// every user is either allowed, denied or unavailable. The service rejects a call with too many users; use FilterAll
+// instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
@@ -106,8 +108,8 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// rest returns a request for the unavailable users of a result. For a request with Packed, rest also returns the
-// positions of the unavailable users in r.Packed.
+// rest returns a request for those users who are unavailable in the result. For a request with Packed, rest also
+// returns the positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
@@ -180,7 +182,7 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 	return result, nil
 }
 
-// filtered makes a filter call and converts the response with the function of.
+// filtered makes a filter call and converts the response with the function "of".
 func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *FilterResult) (*FilterResult,
 	error) {
 	var answer Answer
@@ -233,7 +235,7 @@ func (r *FilterRequest) wire() *api.FilterRequest {
 	return w
 }
 
-// resultOf returns a result with the fields that filter responses have for every kind of ids.
+// resultOf returns a FilterResult with those fields that filter responses have for every kind of ids.
 func resultOf[W any](summary api.Summary, generation, config string, taken *api.AudienceTaken, waves []W,
 	of func(*W) Wave) *FilterResult {
 	r := &FilterResult{Audience: taken, Summary: summary, Generation: generation, ConfigVersion: config}
@@ -294,7 +296,7 @@ func roaringOf(bitmaps map[string]api.Bitmap) map[string]*roaring.Bitmap {
 	return users
 }
 
-// settle merges the result of a repeated call into r. The repeated call decided about the unavailable users of r.
+// settle merges the result of a repeated filter call, which was about the unavailable users of r, into r.
 func (r *FilterResult) settle(again *FilterResult) {
 	r.Allowed = append(r.Allowed, again.Allowed...)
 	r.Replayed = append(r.Replayed, again.Replayed...)
@@ -353,8 +355,8 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 }
 
-// settleSummary adds the counts of a repeated call to the summary of the first call. The users of the repeated call
-// already count as requested.
+// settleSummary adds the counts of a repeated filter call to the summary of the first call. The users of the repeated
+// call already count as requested.
 func settleSummary(s, again *api.Summary) {
 	more := *again
 	more.Requested, more.Duplicates = 0, 0

@@ -9,19 +9,19 @@ import (
 	"capper/client/api"
 )
 
-// leaseFor is the duration of a lease; a Pacer needs a lease only for permits whose slots are further ahead. If the
-// sender dies, the service takes back the permits soon after the lease ends. The Pacer extends the lease while a caller
-// waits.
+// leaseFor is the duration of a lease of permits; a Pacer needs a lease only for permits whose slots are further ahead.
+// If the sender dies, the service takes the permits back soon after the lease ends. The Pacer extends the lease while a
+// caller waits.
 const leaseFor = 6 * time.Second
 
-// leasing is the lease of a request for permits.
+// leasing is the state of the lease that a Pacer has for the permits of one request.
 type leasing struct {
 	ends time.Time // zero: no lease has begun
 	next time.Time // the earliest time of the next call that keeps the lease
 	call bool      // a call that keeps the lease is running
 }
 
-// lapsed reports whether the service may have taken back a permit, because the lease ended before the permit's slot.
+// lapsed reports whether the service may have taken a permit back, because the lease ended before the permit's slot.
 func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
@@ -38,9 +38,9 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	return l.next, last.After(l.ends)
 }
 
-// keepLeases begins and extends the leases of all requests with permits in the stock, while a caller waits. keepLeases
-// returns the time of the next call for a lease, or false if no lease needs a call. The caller of keepLeases holds the
-// Pacer's lock.
+// keepLeases begins and extends the leases of all requests with unused permits, while a caller waits. keepLeases
+// returns the time of the next API call for a lease, or false if no lease needs a call. The caller of keepLeases must
+// hold the Pacer's lock.
 func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	if p.waiting.Len() == 0 || p.leaseless || p.idle != nil {
 		return now, false
@@ -61,9 +61,9 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
-// keepLease repeats a request for permits with a lease, which begins or extends the lease. If the response has fewer
-// permits than before, the service has taken permits back. The duration of a lease counts from the first call that may
-// have begun the lease.
+// keepLease repeats a request for permits with a lease, so that the service begins or extends the lease. If the
+// response has fewer permits than before, the service has taken permits back. The duration of a lease counts from the
+// first call that may have begun it.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

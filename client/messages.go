@@ -12,7 +12,8 @@ import (
 	"capper/client/api"
 )
 
-// MessagesQuery selects the messages to list. The zero value selects the messages of the last week.
+// MessagesQuery selects which messages (campaigns) the method Messages lists. The zero value selects the messages of
+// the last week.
 type MessagesQuery struct {
 	Since     time.Time // only messages whose last call was then or later; zero: within a week
 	Until     time.Time // only messages whose last call was earlier; zero: now
@@ -25,15 +26,15 @@ type MessagesQuery struct {
 	Cursor    string    // the Next of the previous page; "": the first page
 }
 
-// SortLastCall and SortAsked are the orders of a list of messages: the latest call first, or the largest number of
-// users in calls first.
+// SortLastCall and SortAsked are the orders of a list of messages: the message with the latest call first, or the one
+// with the most users in calls first.
 const (
 	SortLastCall = "last_call"
 	SortAsked    = "asked"
 )
 
-// Activity returns the number of decisions of all service instances by hour, from the hour that contains since up to
-// the time until. A zero since stands for 24 hours ago, and a zero until for now.
+// Activity returns how many decisions all service instances made, by hour, from the hour that contains "since" up to
+// the time "until". If since is zero, it means 24 hours ago; if until is zero, it means now.
 func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Activity, error) {
 	parameters := url.Values{}
 	for name, at := range map[string]time.Time{"since": since, "until": until} {
@@ -44,13 +45,13 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
 }
 
-// Messages returns one page of the list of messages, with the results of each message. A page with a Next may hold few
+// Messages returns one page of the list of messages, with the counts of each message. A page with a Next may hold few
 // messages or none, because the service reads a limited number of messages for each page.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }
 
-// Path returns the URL path and the query of the API call.
+// Path returns the URL path and the query parameters of the API call that lists messages.
 func (q *MessagesQuery) Path() string {
 	parameters := url.Values{}
 	set := func(name, value string, given bool) {
@@ -69,21 +70,20 @@ func (q *MessagesQuery) Path() string {
 	return inNamespace("/v1/messages", parameters, q.Namespace)
 }
 
-// Message returns the results of a message on each channel. An empty namespace stands for the namespace of the API key;
-// any other value needs an API key without a namespace. For an unknown message, the error is an *Error with
-// CodeNotFound.
+// Message returns the counts of one message on each channel. An empty namespace means the namespace of the API key; any
+// other value needs an API key without a namespace. For an unknown message, the error is an *Error with CodeNotFound.
 func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
 
-// MessageUsers works like Message, and also counts the distinct users if the service has an audit; see
-// api.Message.Users.
+// MessageUsers works like the method Message, and also counts the distinct users if the service has an audit (record of
+// decisions); see api.Message.Users.
 func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
 }
 
-// SetTitle sets the title of a message, which is a name for people, before or after the message's first call. An empty
-// title removes the title. An empty namespace stands for the namespace of the API key. Repeating SetTitle has no
+// SetTitle sets the title of a message, under which people see it, before or after the first call about the message. An
+// empty title removes the title. An empty namespace means the namespace of the API key. A repeated SetTitle has no
 // further effect.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
@@ -97,8 +97,8 @@ func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*ap
 	return answer, nil
 }
 
-// messagePath returns the API path of a message. messagePath escapes ids that consist of dots, which would otherwise be
-// path steps.
+// messagePath returns the URL path of a message. messagePath escapes ids that consist of dots, which would otherwise be
+// steps in the path.
 func messagePath(id string) string {
 	element := url.PathEscape(id)
 	if strings.Trim(element, ".") == "" {
@@ -117,7 +117,7 @@ func inNamespace(path string, parameters url.Values, namespace string) string {
 	return path + "?" + parameters.Encode()
 }
 
-// MessageRelease selects the message whose sends are released.
+// MessageRelease selects the message whose recorded sends ReleaseMessage releases.
 type MessageRelease struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -127,8 +127,8 @@ type MessageRelease struct {
 // ReleaseMessage releases all sends of a message. The service finds the users in its audit (its log of decisions), and
 // rejects the call with CodeConflict if the service has no audit. ReleaseMessage repeats the call until all sends are
 // released, or until Config.Attempts calls in a row release nothing. If sends remain, Missing or Unavailable of the
-// result is above 0, and a later call may release more. ReleaseMessage calls each, unless it is nil, with every
-// response.
+// result is above 0, and a later call may release more. ReleaseMessage calls the function "each", unless it is nil,
+// with every response.
 func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
@@ -163,7 +163,8 @@ func (c *Client) ReleaseMessage(
 	}
 }
 
-// addReleased adds up the released sends of two responses. The sum has the remaining sends of the later response.
+// addReleased returns the sum of the released sends in two responses. The fields for remaining sends come from the
+// later response.
 func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer

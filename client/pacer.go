@@ -21,7 +21,7 @@ type PacerConfig struct {
 	Share     string   // a share of one of the Pacers that the API key may use; "": that of the API key, if any
 
 	// MaxWait is the longest wait that a caller accepts. A caller that would wait longer, or longer than the max_wait
-	// of one of the Pacers (30 s unless configured), gets a QueueTooLongError at once. 0: callers wait for any time,
+	// of one of the Pacers (30 s unless configured), gets a QueueTooLongError at once. 0: callers wait without a limit,
 	// and the Pacer reserves slots at most a second ahead. While a send waits for one slow pacer, other senders may use
 	// earlier slots of the other Pacers.
 	MaxWait time.Duration
@@ -56,9 +56,10 @@ const (
 	maxAhead     = 10 * time.Second
 )
 
-// Pacer starts sends at the pace of the service's pacers, which all senders share. A Pacer requests permits ahead in
-// batches, and gives the permits to callers in order of arrival. A Pacer is safe for concurrent use, and makes no API
-// calls while no caller waits. Close gives back the permits that no caller has used.
+// Pacer lets callers start sends at the rate of the service's pacers, which limit all senders together. A Pacer
+// requests permits in advance and in batches, and gives them to callers in order of arrival. A Pacer is safe for
+// concurrent use, and makes no API calls while no caller waits. Close gives the permits that no caller has used back to
+// the service.
 type Pacer struct {
 	client *Client
 	cfg    PacerConfig
@@ -83,7 +84,7 @@ type Pacer struct {
 	leaseless bool               // the service has no leases
 }
 
-// waiter is a waiting caller.
+// waiter is a caller of a Pacer that waits for permits.
 type waiter struct {
 	least, most int // permits that the caller needs, and the maximum that it takes
 	got         int
@@ -95,7 +96,7 @@ type waiter struct {
 // lacks returns the number of permits that the caller still needs.
 func (w *waiter) lacks() int { return max(w.least-w.got, 0) }
 
-// NewPacer returns a Pacer that uses the client c. NewPacer makes no call yet.
+// NewPacer returns a Pacer that uses the client c. NewPacer does not call the service yet.
 func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -114,13 +115,13 @@ func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
 // WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The number n is
 // from 1 to api.MaxPermits and should be small compared to the limits of the pacers. The sends with earlier slots start
-// late. Within the window of a limit, up to n-1 more sends than the limit's max may therefore start. Callers that can
-// send fewer messages should use WaitUpTo.
+// later than they could. Within the window of a limit, up to n-1 more sends than the limit's max may therefore start.
+// Callers that can send fewer messages at a time should use WaitUpTo.
 //
-// WaitN returns the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an error of
-// WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an outage
-// until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats the call to
-// learn which slots are still ahead. A response is late if its round trip took more than 100 ms, and more than four
+// The error of WaitN is the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an
+// error of WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an
+// outage until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats the call
+// to learn which slots are still ahead. A response is late if its round trip took more than 100 ms, and more than four
 // times the quickest of the last round trips. The Pacer drops an unused permit one second after its slot. If the
 // shortest window of the pacer's limits is below one second, the Pacer drops an unused permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
@@ -128,14 +129,14 @@ func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	return err
 }
 
-// WaitUpTo blocks until at least one send may start and returns how many may start, at most n. WaitUpTo is meant for
-// senders of batches, and otherwise works like WaitN.
+// WaitUpTo blocks until at least one send may start, and returns how many sends may start, at most n. WaitUpTo is meant
+// for senders of batches, and otherwise works like WaitN.
 func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) {
 	start, err := p.WaitStart(ctx, n)
 	return start.Permits, err
 }
 
-// Start is the permission to start sends.
+// Start is the permission to start some sends until a certain time.
 type Start struct {
 	Permits int       // number of sends
 	Until   time.Time // time after which a send that has not started must not start with these permits
@@ -156,7 +157,7 @@ func (p *Pacer) Dropped() int64 {
 	return p.dropped
 }
 
-// drop removes permits that are too old, or that the service may have taken back, from the stock.
+// drop removes permits from the stock that are too old, or that the service may have taken back.
 func (p *Pacer) drop(now time.Time) {
 	p.stock.lapse(now)
 	p.dropped += int64(p.stock.drop(now))
@@ -182,7 +183,7 @@ func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error)
 	return w, w.err
 }
 
-// enqueue adds a caller to the queue, or returns false when the caller need not wait.
+// enqueue adds a caller to the queue of the Pacer, or returns false if the caller need not wait.
 func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +208,7 @@ func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	return true, nil
 }
 
-// leave removes a caller whose ctx has ended from the queue.
+// leave removes a caller whose ctx has ended from the queue of the Pacer.
 func (p *Pacer) leave(w *waiter, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +224,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 	p.act(time.Now())
 }
 
-// end ends a wait with an error.
+// end ends the wait of one caller with an error.
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
@@ -232,15 +233,15 @@ func (p *Pacer) end(e *list.Element, err error) {
 	close(w.done)
 }
 
-// tick runs when the timer fires.
+// tick runs when the Pacer's timer fires.
 func (p *Pacer) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.act(time.Now())
 }
 
-// act gives permits to waiting callers, requests permits from the service, and sets the timer. The caller of act and of
-// the functions below holds the lock.
+// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The caller
+// of act and of the functions below must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
@@ -270,7 +271,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give moves permits whose slot has come from the stock to a waiting caller.
+// give moves permits whose slot (start time) has come from the stock to a waiting caller.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t
@@ -278,7 +279,7 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse returns err to all waiting callers whom the permits in the stock cannot serve.
+// refuse ends the wait of all callers for whom the stock does not have enough permits, with the error err.
 func (p *Pacer) refuse(err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

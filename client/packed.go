@@ -7,8 +7,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds ids as bytes one after the other, in a third of the space of ids as strings. A UUID takes 16 bytes, and
-// a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
+// Packed holds user ids as bytes one after the other, which takes a third of the space of ids as strings. A UUID takes
+// 16 bytes, and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
 type Packed struct {
 	Bytes []byte
 	Width int // bytes of an id
@@ -41,7 +41,7 @@ func (p *Packed) Len() int {
 	return len(p.Bytes) / p.Width
 }
 
-// ID returns the bytes of the id at a position. The bitmaps of a response hold positions of ids in Packed.
+// ID returns the bytes of the id at the given position. The bitmaps in a response hold such positions.
 func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
 
 // bytes returns the packed ids, or nil for a nil p.
@@ -52,7 +52,7 @@ func (p *Packed) bytes() []byte {
 	return p.Bytes
 }
 
-// pick returns the ids at the positions.
+// pick returns a Packed with the ids at the given positions.
 func (p *Packed) pick(positions []uint32) *Packed {
 	picked := &Packed{Bytes: make([]byte, 0, p.Width*len(positions)), Width: p.Width}
 	for _, position := range positions {
@@ -61,7 +61,7 @@ func (p *Packed) pick(positions []uint32) *Packed {
 	return picked
 }
 
-// slice returns the ids at the positions from first to last-1.
+// slice returns a Packed with the ids at the positions from first to last-1.
 func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
@@ -76,7 +76,7 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// form says how a response about an audience names users.
+// form says how a response about an audience names users: by bitmaps, packed ids or strings.
 type form int
 
 const (
@@ -85,9 +85,9 @@ const (
 	inStrings             // of texts
 )
 
-// formOf returns how a response names users. A response with the key name_packed names users as packed ids. A response
-// with the key list names users as strings. Every other response names users as bitmaps. formOf looks only at the keys
-// of the outermost object.
+// formOf returns how a response names users. If the response has the key name+"_packed", it names users by packed ids.
+// If the response has the key in the argument list, it names users by strings. Every other response names users by
+// bitmaps. formOf looks only at the keys of the outermost JSON object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {
@@ -108,7 +108,7 @@ type ignored struct{}
 // UnmarshalJSON accepts every value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// decoded decodes a response and converts it with the function of.
+// decoded decodes a response and converts it with the function "of".
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
 	var answer Answer
 	if err := decode(content, &answer); err != nil {

@@ -10,14 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Permits requests permits of pacers in one call, for callers that space their sends themselves; a Pacer does so for
-// its callers. The wait of a slot counts from the return of Permits. A permit may be used at its slot or later, never
-// earlier. The age of a permit counts from the call of Permits; callers drop permits that are older than UsableFor. If
-// a call of Permits took longer than half of UsableFor, the caller should repeat the request with its RequestID. The
-// second response says which slots are still in the future. In a response with Replayed, permits with a wait of 0 may
-// be as old as the first call. After an error of Permits, the caller must not send.
+// Permits requests permits to start sends in one API call, for callers that space their sends themselves; a Pacer does
+// so for its callers. The wait for a slot (start time) counts from the return of Permits. A permit may be used at its
+// slot or later, never earlier. The age of a permit counts from the call of Permits; callers must drop permits that are
+// older than UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat the request
+// with its RequestID. The second response says which slots are still in the future. In a response with Replayed,
+// permits with a wait of 0 may be as old as the first call. After an error of Permits, the caller must not send.
 //
-// Permits gives a request without a RequestID a random RequestID, so that a retry takes no permits twice.
+// If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
 	if r.RequestID == "" && r.Permits > 0 {
 		r.RequestID = rand.Text()
@@ -29,19 +29,20 @@ func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permit
 	return answer, nil
 }
 
-// Pacers returns the state of every pacer.
+// Pacers returns the state of every pacer (rate limiter for sends) of the service.
 func (c *Client) Pacers(ctx context.Context) (*api.Pacers, error) {
 	return read[api.Pacers](ctx, c, "/v1/pacers")
 }
 
-// Pacer returns the state of one pacer. For a pacer per message, call the method Permits for 0 permits with the
-// MessageID instead.
+// Pacer returns the state of one pacer (rate limiter for sends) of the service. For a pacer per message, callers use
+// the method Permits, for 0 permits and with the MessageID, instead.
 func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error) {
 	return read[api.PacerState](ctx, c, pacerPath(name))
 }
 
-// ForgetPacer deletes a pacer's log of granted permits; for a pacer per message, the logs of all messages. The service
-// then grants permits as if the pacer had granted none before. Calling ForgetPacer twice has the same effect as once.
+// ForgetPacer deletes the log of a pacer's granted permits; for a pacer per message, it deletes the logs of all
+// messages. The service then grants permits as if the pacer had granted none before. Calling ForgetPacer twice has the
+// same effect as once.
 func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	if err := c.call(ctx, "DELETE", pacerPath(name), nil, nil); err != nil {
 		return fmt.Errorf("forget pacer %q: %w", name, err)

@@ -9,26 +9,27 @@ import (
 	"capper/client/api"
 )
 
-// PressureQuery selects the messages and weeks to count. The zero value selects all messages of the last 5 weeks.
+// PressureQuery selects which messages of which weeks the method Pressure counts. The zero value selects all messages
+// of the last 5 weeks.
 type PressureQuery struct {
 	Weeks     int       // 0: 5
 	Until     time.Time // end of the latest week; zero: now
 	Channel   string    // "": all
 	Namespace string    // "": all
 	Max       int       // most campaigns; 0: 20
-	// AtLimit lists the users of a segment who are at a limit.
+	// AtLimit asks for a list of the users of a segment to whom a limit would deny the next message.
 	AtLimit *PressureAtLimit
 }
 
-// PressureAtLimit selects the users of a segment who are at a limit now.
+// PressureAtLimit selects the users of a segment to whom a limit would deny the next message now.
 type PressureAtLimit struct {
 	Segment string // api.NoSegment: users in no segment
 	Limit   string // "": any limit
 }
 
-// Pressure returns how many messages people get, how many users are at a limit, and which campaigns use the slots of
-// the limits. The service needs an audit (a log of decisions). A call of Pressure may take seconds, and an API key can
-// make only one such call at a time.
+// Pressure returns how many messages people get, how many users may receive no further message now, and which campaigns
+// took up their limits. The service needs an audit (a record of decisions) for this. A call of Pressure may take
+// seconds, and an API key can make only one such call at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

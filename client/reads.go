@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// Explain returns the reasons why a user is allowed or denied.
+// Explain returns the reasons why a user may or may not receive a message now.
 func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, error) {
 	return read[api.Explanation](ctx, c, userPath(user))
 }
@@ -26,7 +26,7 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 }
 
 // EraseWithSets deletes the recorded sends of a user, and all changes of sets that API calls made for the user.
-// Afterwards only the builds decide whether the user is in a set, so a person who opted out since the last build may
+// Afterwards only the builds determine whether the user is in a set, so a person who opted out since the last build may
 // receive messages.
 func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user)+"?sets=true", nil, nil); err != nil {
@@ -35,7 +35,7 @@ func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	return nil
 }
 
-// ExplainID returns the reasons why a user is allowed or denied, in a deployment whose ids are uint64, uuid or text.
+// ExplainID works like Explain, in a deployment whose ids are uint64, uuid or text.
 func (c *Client) ExplainID(ctx context.Context, id string) (*api.ExplanationOfID, error) {
 	return read[api.ExplanationOfID](ctx, c, idPath(id))
 }
@@ -56,7 +56,8 @@ func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 	return nil
 }
 
-// idPath returns the path of a user. idPath escapes the text ids "." and "..", which would otherwise be path steps.
+// idPath returns the URL path of a user. idPath escapes the text ids "." and "..", which would otherwise be steps in
+// the path.
 func idPath(id string) string {
 	if id == "." || id == ".." {
 		return "/v1/users/" + strings.ReplaceAll(id, ".", "%2E")
@@ -64,8 +65,8 @@ func idPath(id string) string {
 	return "/v1/users/" + url.PathEscape(id)
 }
 
-// IDs returns the kind of the deployment's ids, and the key from which the image of an id (a 64-bit number) is
-// computed. An API key with any scope may call IDs.
+// IDs returns the kind of the deployment's user ids, and the hash key with which the service computes the image of an
+// id (a 64-bit number). An API key with any scope may call IDs.
 func (c *Client) IDs(ctx context.Context) (*api.IDs, error) { return read[api.IDs](ctx, c, "/v1/ids") }
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
@@ -82,9 +83,9 @@ func (c *Client) DecisionsOfID(ctx context.Context, id string, since time.Time) 
 		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
 }
 
-// DecidedUsers returns the users of a message on a channel by their latest result in the audit. The channel "" stands
-// for sends without a channel. An empty namespace stands for the namespace of the API key; any other value needs an API
-// key without a namespace.
+// DecidedUsers returns the users of a message on a channel by their latest result in the audit (record of decisions).
+// The channel "" means sends without a channel. An empty namespace means the namespace of the API key; any other value
+// needs an API key without a namespace.
 func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
 	return read[api.DecidedUsers](ctx, c, decidedPath(messageID, channel, namespace))
 }
@@ -104,7 +105,7 @@ func decidedPath(messageID, channel, namespace string) string {
 	return "/v1/decisions?" + parameters.Encode()
 }
 
-// Limits returns the current policy.
+// Limits returns the current policy: the limits of every segment.
 func (c *Client) Limits(ctx context.Context) (*api.Policy, error) {
 	return read[api.Policy](ctx, c, "/v1/limits")
 }
@@ -114,8 +115,8 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return read[api.Status](ctx, c, "/v1/status")
 }
 
-// Alive calls /healthz once, which needs no API key, and returns nil while the service needs no restart. An *Error with
-// CodeUnavailable describes a problem that only a restart solves.
+// Alive calls /healthz once, which needs no API key, and returns nil unless the service must be restarted. If the error
+// of Alive is an *Error with CodeUnavailable, it describes a problem that only a restart solves.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.once(ctx, "GET", "/healthz", nil, nil)
 }

@@ -11,8 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest selects recorded sends that did not happen; a release frees their slots in the limits. Exactly one of
-// Users, IDs, Bitmap, Packed and Audience must be set.
+// ReleaseRequest selects recorded sends that did not go out; after the release, limits no longer count them. Exactly
+// one of Users, IDs, Bitmap, Packed and Audience must be set.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -44,7 +44,7 @@ func (r *ReleaseRequest) check() error {
 	return (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("release")
 }
 
-// Release releases the sends of a request in one call.
+// Release releases the recorded sends that the request selects, in one API call.
 func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	return err
 }
 
-// released makes a release call and converts the response with the function of.
+// released makes a release call and converts the response with the function "of".
 func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
 	*ReleaseResult, error) {
 	var answer Answer
@@ -124,8 +124,8 @@ func released[Answer any](ctx context.Context, c *Client, request any, of func(*
 }
 
 // ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. ReleaseAll divides an
-// Audience into parts of one generation. Set Audience.Generation to the generation of the filter calls, because the
-// current generation may select other users.
+// Audience into parts of one generation. Callers should set Audience.Generation to the generation of the filter calls,
+// because the current generation may select other users.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
 	if err := r.check(); err != nil {
 		return err

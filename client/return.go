@@ -10,10 +10,10 @@ import (
 	"capper/client/api"
 )
 
-// ReturnPermits gives back permits that Permits granted and whose slots are in the future, so that other senders can
-// use these permits. The argument r contains the request that took the permits. The caller must not send with the
+// ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that other
+// senders can use them. The argument r contains the request that took the permits. The caller must not send with the
 // permits that it gives back, even if ReturnPermits returns an error. A second call of ReturnPermits with an equal or
-// larger Used gives back nothing.
+// larger Used gives no permits back.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {
@@ -22,12 +22,13 @@ func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.P
 	return answer, nil
 }
 
-// ErrPacerClosed is the error of a wait for permits of a closed Pacer.
+// ErrPacerClosed is the error for a caller that waits for permits of a Pacer that is closed.
 var ErrPacerClosed = errors.New("the pacer is closed")
 
-// Close gives back the unused permits whose slots are in the future, and returns their number. Running and later waits
-// return ErrPacerClosed. Until ctx ends, Close waits for a running request, which may still bring permits, and for the
-// service. After an error of Close, the service may still count unused permits. A second Close does nothing.
+// Close gives the Pacer's unused permits whose slots are in the future back to the service, and returns their number.
+// Running and later waits return ErrPacerClosed. Until ctx ends, Close waits for a running request, which may still
+// bring permits, and for the service. After an error of Close, the service may still count unused permits. A second
+// Close has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {
@@ -48,8 +49,8 @@ func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	return returned, err
 }
 
-// shut ends all waits. shut returns a channel that is closed when no request for permits runs, and whether the Pacer
-// was open.
+// shut ends the waits of all callers. shut returns a channel that is closed when no request for permits runs, and
+// whether the Pacer was open.
 func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +67,7 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	return p.idle, true
 }
 
-// ended closes the channel idle of a closed Pacer when no request for permits runs. The caller of ended holds the
+// ended closes the channel "idle" of a closed Pacer when no request for permits runs. The caller of ended must hold the
 // Pacer's lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
@@ -78,8 +79,9 @@ func (p *Pacer) ended() {
 	}
 }
 
-// leftover removes all permits from the stock. leftover returns their number for each request that may have future
-// slots. leftover also returns a request without a response, because the service may have granted its permits.
+// leftover removes all permits from the Pacer's stock. leftover returns, for each request that may have permits with
+// future slots, the number of its permits. leftover also returns a request without a response, because the service may
+// have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,19 +17,19 @@ func (c *Client) Segments(ctx context.Context) (*api.Segments, error) {
 	return read[api.Segments](ctx, c, "/v1/segments")
 }
 
-// Generations lists the generations at the service's segments source.
+// Generations lists the published generations of segments at the service's source.
 func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 	return read[api.Generations](ctx, c, "/v1/generations")
 }
 
-// GenerationChanges returns the differences between a generation at the source and a later generation.
+// GenerationChanges returns how the segments and sets differ between a generation at the source and a later one.
 func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
 	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+
 		url.Values{"since": {from}}.Encode())
 }
 
-// LookupRequest asks for the segment and sets of users. Exactly one of Users, IDs, Bitmap, Packed and Audience must be
-// set.
+// LookupRequest asks in which segment and in which sets users are. Exactly one of Users, IDs, Bitmap, Packed and
+// Audience must be set.
 type LookupRequest struct {
 	Users    []uint32        // the result lists users
 	IDs      []string        // ids of every kind, such as UUIDs; the result lists them
@@ -43,7 +43,8 @@ type LookupRequest struct {
 	Generation string
 }
 
-// LookupResult is the result of a lookup. Depending on the request, Users, IDs, the bitmaps or the packed ids are set.
+// LookupResult says in which segment and sets users are. Depending on the request, Users, IDs, the bitmaps or the
+// packed ids are set.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once
@@ -57,7 +58,7 @@ type LookupResult struct {
 	Audience      *api.AudienceTaken // with an Audience: its users and the cursor of the next call
 }
 
-// Lookup returns the segment and the sets of users in one call. The call records no sends.
+// Lookup returns, in one API call, the segment and the sets of users. Lookup records no sends.
 func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, error) {
 	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("lookup"); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func lookedUpStrings(a *api.LookupStrings) *LookupResult {
 	return &LookupResult{Generation: a.Generation, IDs: a.Users, Audience: a.Audience}
 }
 
-// lookedUp makes a lookup call and converts the response with the function of.
+// lookedUp makes a lookup call and converts the response with the function "of".
 func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *LookupResult) (*LookupResult,
 	error) {
 	var answer Answer
@@ -129,8 +130,8 @@ func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// SegmentBitmap returns the users of a segment or set, and the name of their generation. The argument generation
-// selects an earlier generation that the service still holds; "" selects the current one.
+// SegmentBitmap returns the users of a segment or set, and the name of the generation. The argument generation selects
+// an earlier generation that the service still has in memory; "" selects the current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file

@@ -15,7 +15,7 @@ func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportA
 	return c.ImportInto(ctx, "", r)
 }
 
-// ImportInto works like Import and records the sends in a namespace. An empty namespace stands for the namespace
+// ImportInto works like Import, but records the sends in the given namespace. An empty namespace means the namespace
 // without a name.
 func (c *Client) ImportInto(ctx context.Context, namespace string, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return imported[api.ImportAnswer](ctx, c, namespace, r, len(r.Sends))

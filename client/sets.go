@@ -22,25 +22,25 @@ type SetChange struct {
 	// AddIDs and RemoveIDs name the users by ids of every kind, such as UUIDs, in place of Add and Remove.
 	AddIDs    []string
 	RemoveIDs []string
-	// AddImages and RemoveImages name the users by the images of their ids, where ids are not dense. The id of an image
-	// need not be known (api.MemberChangeOfID.Image).
+	// AddImages and RemoveImages name the users by the images (64-bit numbers) of their ids, where ids are not dense.
+	// The id of an image need not be known (api.MemberChangeOfID.Image).
 	AddImages    []uint64
 	RemoveImages []uint64
 	// At is the time when the users asked for the change; zero: the time of the call. The change with the latest time
-	// counts, so a caller that repeats calls after a long outage sets At.
+	// counts, so a caller that repeats calls after a long outage should set At.
 	At time.Time
 }
 
-// setCalls is the number of users from which a change of a set sends a bitmap instead of ids.
+// setCalls is the number of users from which a call that changes a set contains a bitmap instead of ids.
 const setCalls = 1000
 
-// ChangeSet changes a set. When ChangeSet returns without an error, all later decisions of all service instances use
-// the change, and no crash loses the change. ChangeSet needs an API key with the scope lists. ChangeSet makes several
-// API calls for more than api.MaxSetUsers users. The result counts the users of all API calls, and has the time of the
-// last API call.
+// ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, all later decisions
+// of all service instances use the change, and no crash loses the change. ChangeSet needs an API key with the scope
+// lists. For more than api.MaxSetUsers users, ChangeSet makes several API calls. The result counts the users of all
+// these calls, and has the time of the last one.
 //
-// After an error of ChangeSet, some users of the change may have been added or removed. If the result is not nil, the
-// result counts the users of the calls with status 200. Repeating ChangeSet is safe. ChangeSet does not retry
+// After an error of ChangeSet, some users of the change may have been added or removed. If the result is not nil, it
+// counts the users of the calls with status 200. A caller may safely repeat ChangeSet. ChangeSet does not retry after
 // CodeTooManyRecords: the set has its maximum number of changes, and only a build that contains the changes makes
 // space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
@@ -57,7 +57,7 @@ func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*
 	return sum, nil
 }
 
-// bodies returns the request bodies of the calls for a change.
+// bodies returns the request bodies of the API calls that a change of a set needs.
 func (change *SetChange) bodies() ([]any, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
 		return change.bodiesOfIDs()
@@ -109,7 +109,7 @@ func removal(users *roaring.Bitmap) *api.SetChange {
 	return &api.SetChange{RemoveBitmap: &api.Bitmap{Bitmap: users}}
 }
 
-// changeOfIDs is an api.SetChange with ids as strings.
+// changeOfIDs is the request body for a change of a set with ids as strings.
 type changeOfIDs struct {
 	Add          []string   `json:"add,omitempty"`
 	Remove       []string   `json:"remove,omitempty"`
@@ -118,9 +118,9 @@ type changeOfIDs struct {
 	At           *time.Time `json:"at,omitempty"`
 }
 
-// bodiesOfIDs returns the request bodies of the calls for a change by ids. If the change fits into one call, the
-// service detects a user who is in both lists of the change. For a larger change, only the client compares the texts of
-// the ids.
+// bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If the
+// change fits into one call, the service detects a user who is in both lists of the change. For a larger change, only
+// the client compares the texts of the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -133,7 +133,7 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	}), nil
 }
 
-// bodiesOfImages returns the request bodies of the calls for a change by images of ids.
+// bodiesOfImages returns the request bodies of the API calls for a change of a set that names users by images of ids.
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
 		return nil, errors.New("AddImages and RemoveImages: must not be combined with Add or Remove")
@@ -169,7 +169,8 @@ func inBoth(list, other []string) (text string, both bool) {
 	return "", false
 }
 
-// bodiesOf returns one request body, or several request bodies that each only add or only remove users.
+// bodiesOf returns one request body for a change of a set, or several request bodies, each of which only adds or only
+// removes users.
 func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies []any) {
 	if len(add)+len(remove) <= api.MaxSetUsers {
 		return []any{body(add, remove)}
@@ -183,7 +184,7 @@ func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies
 	return bodies
 }
 
-// changeSet makes one call and adds its result to sum.
+// changeSet makes one API call that changes a set, and adds its result to sum.
 func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.SetChanged) error {
 	var answer api.SetChanged
 	passing := func(err error) bool { return Passing(err) && !HasCode(err, CodeTooManyRecords) }
@@ -199,15 +200,15 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation and the sets that exist only because of API calls, with their live
-// changes. Sets needs an API key with the scope read or lists.
+// Sets lists the sets of the current generation and the sets that exist only because of API calls, with the numbers of
+// live changes (changes by API calls). Sets needs an API key with the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }
 
-// SetMembers iterates over the live changes of a set, made by API calls, since the given time, in the order of the
-// users. The zero time selects all changes. Members lists the users of the build instead. The iteration ends after an
-// error.
+// SetMembers iterates over the changes that API calls made to a set since the given time, in the order of the users.
+// The zero time selects all changes. To iterate over the users of the build, callers use Members instead. The iteration
+// ends after an error.
 func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) iter.Seq2[*api.MemberChange, error] {
 	return changesIn(ctx, c, set, since, func(page *api.SetMembers) ([]api.MemberChange, *string) {
 		return page.Changes, page.Next
@@ -224,8 +225,8 @@ func (c *Client) SetMemberIDs(
 	})
 }
 
-// changesIn iterates over the changes of all pages. The function of returns the changes of a page, and the cursor of
-// the next page.
+// changesIn iterates over the changes of a set on all pages. The function "of" returns the changes of a page, and the
+// cursor of the next page.
 func changesIn[Page, Change any](ctx context.Context, c *Client, set string, since time.Time,
 	of func(*Page) ([]Change, *string)) iter.Seq2[*Change, error] {
 	return func(yield func(*Change, error) bool) {
@@ -253,7 +254,7 @@ func changesIn[Page, Change any](ctx context.Context, c *Client, set string, sin
 	}
 }
 
-// NotStored returns the users whose changes may not be stored, from an error of ChangeSet. NotStored returns nil when
+// NotStored returns, from an error of ChangeSet, the users whose changes may not be stored. NotStored returns nil if
 // the error names no users.
 func NotStored(err error) []uint32 {
 	var refused *Error
@@ -263,7 +264,7 @@ func NotStored(err error) []uint32 {
 	return nil
 }
 
-// NotStoredIDs works like NotStored for a change with AddIDs or RemoveIDs.
+// NotStoredIDs works like NotStored, for a change with AddIDs or RemoveIDs.
 func NotStoredIDs(err error) []string {
 	var refused *Error
 	if errors.As(err, &refused) {

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// stock holds the unused permits of a Pacer. A later grant may have earlier slots, so the Pacer uses the permit with
-// the earliest slot first.
+// stock holds the unused permits of a Pacer. A later grant may have permits with earlier slots, so the Pacer uses the
+// permit with the earliest slot first.
 type stock struct {
 	runs    []stockRun // in the order of at
 	permits int        // permits of all runs
 }
 
-// stockRun is a series of permits whose slots have equal distances. The Pacer knows a slot only roughly, because the
-// service granted the permit at some time between the call and the response. For using a permit, the Pacer assumes the
-// latest possible slot. For dropping a permit, the Pacer assumes the earliest possible slot.
+// stockRun is a series of permits whose slots (start times) have equal distances. The Pacer knows a slot only roughly,
+// because the service granted the permit at some time between the call and the response. Before it uses a permit, the
+// Pacer waits until the latest possible slot. When it judges the age of a permit, the Pacer assumes the earliest
+// possible slot.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first, on the monotonic clock
 	every   time.Duration
@@ -24,7 +25,7 @@ type stockRun struct {
 	of      *asking       // the request that got them; nil: their slots are past
 }
 
-// due returns how many permits of the run have a slot that is not later than now.
+// due returns how many permits of the run may be used now, because their slots are not later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
 	case passed < 0:
@@ -36,7 +37,7 @@ func (r *stockRun) due(now time.Time) int {
 	}
 }
 
-// last returns the slot of the last permit.
+// last returns the slot of the last permit of the run.
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
 // cut removes the first n permits from the run and returns the slot of the last removed permit.
@@ -46,10 +47,10 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// add puts the permits of a response into the stock. Waits count from the arrival of the response, and the age of a
-// permit counts from the start of the attempt. In the response to a repeated call, past slots have a wait of 0 and may
-// be as old as the first attempt. The Pacer uses permits whose slots are past only within inTime after the first
-// attempt.
+// add puts the permits of a response into the stock. The wait for a permit counts from the arrival of the response, and
+// its age counts from the start of the attempt. In the response to a repeated call, past slots have a wait of 0 and may
+// be as old as the first attempt. The Pacer uses permits whose slots are past only within the time inTime after the
+// first attempt.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -65,7 +66,7 @@ func (s *stock) add(answer *timely, of *asking) {
 	s.sort()
 }
 
-// lasts returns the last slot of each request in the stock.
+// lasts returns, for each request with permits in the stock, the slot of its last permit.
 func (s *stock) lasts() map[*asking]time.Time {
 	lasts := map[*asking]time.Time{}
 	for i := range s.runs {
@@ -86,7 +87,7 @@ func (s *stock) remove(of *asking) {
 	})
 }
 
-// lapse removes the permits whose lease has ended before their slot.
+// lapse removes those permits from the stock whose lease has ended before their slot.
 func (s *stock) lapse(now time.Time) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -102,12 +103,12 @@ func (s *stock) lapse(now time.Time) {
 	s.runs = left
 }
 
-// sort sorts the runs of permits by the slot of their first permit.
+// sort sorts the runs in the stock by the slot of their first permit.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits to the stock, where at is their latest slot. The Pacer uses the returned permits next.
+// putBack returns n permits, of which "at" is the latest slot, to the stock. The Pacer uses the returned permits next.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -145,8 +146,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead removes all permits from the stock. For each request that has slots after now, ahead returns the number of its
-// permits.
+// ahead removes all permits from the stock. For each request that has permits with slots after now, ahead returns the
+// number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -159,8 +160,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards permits that are too old and returns their number. The slots of discarded permits are past, so the
-// Pacer cannot give these permits back to the service.
+// drop discards permits in the stock that are too old, and returns their number. The slots of discarded permits are
+// past, so the Pacer cannot give these permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -178,7 +179,7 @@ func (s *stock) drop(now time.Time) (dropped int) {
 	return dropped
 }
 
-// cut removes n permits from the first run and returns the slot of the last removed permit.
+// cut removes n permits from the first run of the stock and returns the slot of the last removed permit.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n
@@ -191,10 +192,10 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// next returns the slot of the next permit. The stock must not be empty.
+// next returns the slot of the stock's next permit. The stock must not be empty.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
-// last returns the slot of the last permit, or the zero time when the stock is empty.
+// last returns the slot of the stock's last permit, or the zero time if the stock is empty.
 func (s *stock) last() (last time.Time) {
 	for _, r := range s.runs {
 		if r.last().After(last) {

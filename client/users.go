@@ -8,7 +8,7 @@ import (
 	"capper/client/api"
 )
 
-// given holds the fields of a request that can name the users; exactly one of the fields must be set.
+// given holds those fields of a request that can name its users; exactly one of these fields must be set.
 type given struct {
 	users    []uint32
 	ids      []string
@@ -17,7 +17,7 @@ type given struct {
 	audience *Audience
 }
 
-// check returns an error unless exactly one field gives the users of a call.
+// check returns an error unless exactly one field names the users of a call.
 func (g *given) check(call string) error {
 	ways := 0
 	for _, way := range []bool{len(g.users) > 0, len(g.ids) > 0, g.bitmap != nil, g.packed != nil,
@@ -35,7 +35,7 @@ func (g *given) check(call string) error {
 	return nil
 }
 
-// wireBitmap returns a bitmap for a request, or nil if users is nil.
+// wireBitmap converts a bitmap of users to the form in which a request contains it, or returns nil if users is nil.
 func wireBitmap(users *roaring.Bitmap) *api.Bitmap {
 	if users == nil {
 		return nil

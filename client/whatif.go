@@ -7,10 +7,10 @@ import (
 	"capper/client/api"
 )
 
-// WhatIf replays the recorded calls of a period under changed limits, and returns how the decisions would have changed.
-// The service rejects the call with CodeConflict if the service has no audit, and with CodeTooLarge if the period has
-// too many decisions. The service rejects the call with CodeOverloaded while another what-if call of the same API key
-// runs.
+// WhatIf asks how the decisions of a past period would have been under changed limits; the service replays its recorded
+// calls. The service rejects the call with CodeConflict if it has no audit (record of decisions), and with CodeTooLarge
+// if the period has too many decisions. The service rejects the call with CodeOverloaded while another what-if call of
+// the same API key runs.
 func (c *Client) WhatIf(ctx context.Context, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	answer := new(api.WhatIf)
 	if err := c.call(ctx, "POST", "/v1/whatif", r, answer); err != nil {

@@ -2,14 +2,15 @@ package api
 
 import "time"
 
-// Activity is the response to GET /v1/activity: the decisions of all instances about all messages, by hour.
+// Activity is the response to GET /v1/activity: how many decisions all instances made about all messages, by hour.
 type Activity struct {
 	Since time.Time      `json:"since"` // begin of the first hour
 	Until time.Time      `json:"until"`
 	Hours []ActivityHour `json:"hours"` // in order, only hours with calls
 }
 
-// ActivityHour counts the results of the recording calls of one hour. A user who was in two calls counts twice.
+// ActivityHour counts the results of the filter calls in one hour that recorded sends (no previews). A user who was in
+// two calls counts twice.
 type ActivityHour struct {
 	At          time.Time        `json:"at"` // begin of the hour, in UTC
 	Calls       int64            `json:"calls"`
@@ -21,7 +22,7 @@ type ActivityHour struct {
 	Parts       []ActivityPart   `json:"parts"` // in order, only parts with calls
 }
 
-// ActivityPart counts the results of the calls of five minutes.
+// ActivityPart counts the results of the filter calls in a period of five minutes.
 type ActivityPart struct {
 	At      time.Time `json:"at"` // begin of the part
 	Asked   int64     `json:"asked"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// AudienceQuery selects the users of a call by an expression over segments and sets, instead of user_ids or
-// users_bitmap. If the query is the zero value, the request names its users in another field.
+// AudienceQuery selects the users of an API call by an expression over segments and sets, in place of user_ids or
+// users_bitmap. If the AudienceQuery is the zero value, the request names its users in another field.
 type AudienceQuery struct {
 	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a blank
 	// must precede it) and parentheses. The operator & binds first; the operators | and - are evaluated from left to
@@ -15,18 +15,20 @@ type AudienceQuery struct {
 	Sample   *Sample `json:"sample,omitempty"` // only a share of the users
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
 	// MaxUsers is the maximum number of users of this API call; 0: all users. The service selects the users with the
-	// lowest ids, or with the lowest images if ids are not dense. AudienceTaken.Next selects the users that follow. If
-	// MaxUsers is 0 and the audience has more users than a call allows, the response is an error.
+	// lowest ids, or with the lowest images (64-bit numbers of ids) if ids are not dense. AudienceTaken.Next selects
+	// the users that follow. If MaxUsers is 0 and the audience has more users than a call allows, the response is an
+	// error.
 	MaxUsers int `json:"max_users,omitempty"`
 	// Cursor is the AudienceTaken.Next of the previous response. All other fields of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`
-	// Generation selects the generation in which the service looks up the names. "": the generation of the cursor, or
-	// the current generation if there is no cursor.
+	// Generation names the generation of segments in which the service looks up the names. "": the generation of the
+	// cursor, or the current generation if there is no cursor.
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample selects a fixed share of the users; docs/audiences.md describes samples. A Sample has either Percent, or From
-// and To. From and To are percentages. Two Samples with the same salt and disjoint ranges have no common user.
+// Sample selects a fixed percentage of the users, chosen by a hash of their ids; docs/audiences.md describes samples. A
+// Sample has either Percent, or From and To. From and To are percentages. Two Samples with the same salt and disjoint
+// ranges have no common user.
 type Sample struct {
 	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; equals the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
@@ -34,16 +36,16 @@ type Sample struct {
 	Salt    string  `json:"salt"`              // a different salt selects a different sample
 }
 
-// Part is one of several disjoint parts that together form an audience.
+// Part is one of several disjoint parts of equal size that together form an audience.
 type Part struct {
 	Of    int `json:"of"`    // 1 to MaxParts
 	Index int `json:"index"` // from 0
 }
 
-// MaxParts is the maximum number of parts of an audience.
+// MaxParts is the maximum number of parts into which an audience can be divided.
 const MaxParts = 10_000
 
-// AudienceTaken describes the users whom a request with an audience selected.
+// AudienceTaken describes, in a response, the users whom the audience expression of the request selected.
 type AudienceTaken struct {
 	// generation of the names; an instance keeps the generation for an hour after the last call to this instance that
 	// used it
@@ -61,7 +63,8 @@ type AudienceCountRequest struct {
 	Detail  string  `json:"detail,omitempty"` // DetailSets, the default, or DetailTotal
 }
 
-// DetailSets and DetailTotal say how detailed the count of an audience is.
+// DetailSets and DetailTotal are the values of AudienceCountRequest.Detail, which says how detailed the count of an
+// audience is.
 const (
 	DetailSets  = "sets"  // the total, and the numbers by segment and by set
 	DetailTotal = "total" // only the total: Segments and Sets of the response are empty
@@ -70,15 +73,15 @@ const (
 // AudienceCount is the response to POST /v1/audience/count.
 type AudienceCount struct {
 	Generation string `json:"generation"`
-	// Expression is the audience with the configuration's names replaced by their expressions. A caller who requests
-	// parts with this Expression gets the same users, even after a reload of the configuration. "": the audience
-	// contains no such name, or the result would be too long for a call.
+	// Expression is the audience expression in which each name from the configuration is replaced by its definition. A
+	// caller who requests parts with this Expression gets the same users, even after a reload of the configuration. "":
+	// the audience contains no such name, or the result would be too long for a call.
 	Expression string            `json:"expression,omitempty"`
 	Users      uint64            `json:"users"`
 	Segments   map[string]uint64 `json:"segments"` // without segments that have none of the users; NoSegment for users without a segment
 	Sets       map[string]uint64 `json:"sets"`     // without sets that have none of the users
-	// Preview, if the request has a channel, is the response that a filter call would return now. The next two fields
-	// name the generation and the configuration that decided.
+	// Preview, if the request has a channel, is the summary that a filter call would return now. The next two fields
+	// name the generation and the configuration version that the decisions used.
 	Preview           *Summary `json:"preview,omitempty"`
 	PreviewGeneration string   `json:"preview_generation,omitempty"`
 	ConfigVersion     string   `json:"config_version,omitempty"`
@@ -112,7 +115,7 @@ type Forecast struct {
 	Used []LimitUse `json:"used,omitempty"`
 }
 
-// LimitUse groups the users of a segment by the number of their sends that now count for one limit.
+// LimitUse groups the users of a segment by how many of their recorded sends count for one limit at present.
 type LimitUse struct {
 	Segment string    `json:"segment"` // NoSegment for users without a segment
 	Limit   string    `json:"limit"`
@@ -120,13 +123,13 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep counts the users who have at least Sends counted sends, but fewer than the Sends of the next step.
+// UseStep counts the users who have at least Sends counted sends, but fewer than the field Sends of the next UseStep.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`
 }
 
-// ForecastPoint holds the result that a filter call would return at the time At, if no message were sent until then.
+// ForecastPoint holds the result that a filter call would return at the time At, if no message is sent until then.
 type ForecastPoint struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`

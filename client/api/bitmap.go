@@ -46,7 +46,7 @@ func (b *Bitmap) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// OrEmpty returns the bitmap, or an empty bitmap if b.Bitmap is nil.
+// OrEmpty returns the embedded roaring bitmap, or an empty one if b.Bitmap is nil.
 func (b Bitmap) OrEmpty() *roaring.Bitmap {
 	if b.Bitmap == nil {
 		return roaring.New()

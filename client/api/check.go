@@ -10,12 +10,13 @@ type SendsCheckRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
 	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the response is a SendsCheckStrings
-	// Images holds 16 hexadecimal digits for each user; the response is a SendsCheckStrings with image:<digits> as ids.
+	// Images holds, for each user, the image of the id (a 64-bit number) as 16 hexadecimal digits. The response is a
+	// SendsCheckStrings, in which "image:" and the digits replace the id.
 	Images []string `json:"images,omitempty"`
 }
 
-// SendsCheck is the response to POST /v1/sends/check. SendsCheck only counts the users with a recorded send, and does
-// not list them.
+// SendsCheck is the response to POST /v1/sends/check, which asks who has a recorded send of a message. SendsCheck only
+// counts the users with a recorded send, and does not list them.
 type SendsCheck struct {
 	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by storage location
 	Unavailable []uint32          `json:"unavailable"` // unknown result: ask again
@@ -23,19 +24,20 @@ type SendsCheck struct {
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
-// MissingSends lists the users in one storage location whose log lacks the send.
+// MissingSends lists users without a recorded send of the message; the store keeps all of them in the same partition.
 type MissingSends struct {
 	Partition *int     `json:"partition,omitempty"` // for Redis only
 	Node      string   `json:"node,omitempty"`      // for Redis only: the server of the partition
 	UserIDs   []uint32 `json:"user_ids"`
 }
 
-// SendsCheckSummary counts the users of a check by result.
+// SendsCheckSummary counts the users of a check of recorded sends by result.
 type SendsCheckSummary struct {
 	Requested int `json:"requested"`
 	Recorded  int `json:"recorded"`
 	Missing   int `json:"missing"`
-	// Forgotten counts users whose full log lacks the send. Newer sends may have displaced the send from a full log.
+	// Forgotten counts users without a recorded send whose log of sends is full. Newer sends may have displaced the
+	// send from such a log.
 	Forgotten   int `json:"forgotten"`
 	Unavailable int `json:"unavailable"`
 	Duplicates  int `json:"duplicates"`

@@ -2,10 +2,10 @@ package api
 
 import "net/http"
 
-// Code is the stable name of an error for programs.
+// Code is the stable name of an API error, by which programs recognise it.
 type Code string
 
-// These constants are all codes of errors. Each code belongs to one HTTP status.
+// These constants are all codes of API errors. Each code belongs to one HTTP status.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeUnauthorized     = "unauthorized"
@@ -26,7 +26,7 @@ const (
 	CodeInternal         = "internal"
 )
 
-// Codes returns all codes.
+// Codes returns all codes of API errors.
 func Codes() []Code {
 	return []Code{
 		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed,
@@ -36,8 +36,8 @@ func Codes() []Code {
 	}
 }
 
-// Status returns the HTTP status of a response with the code. Status holds the only table of codes and statuses. An
-// unknown code has the status 500.
+// Status returns the HTTP status of an error response with this code. The method Status holds the only table of codes
+// and statuses. An unknown code has the status 500.
 func (c Code) Status() int {
 	switch c {
 	case CodeInvalidRequest:

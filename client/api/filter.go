@@ -28,7 +28,7 @@ const (
 	DetailCounts  = "counts"  // only count denied users, in the summary
 )
 
-// FilterIDs is the response to a filter call with user_ids.
+// FilterIDs is the response to a filter call with the field user_ids.
 type FilterIDs struct {
 	Allowed []uint32 `json:"allowed"` // users who may receive the send, in the order of the request, each once
 	// allowed users whose send an earlier call with the message id had recorded
@@ -41,7 +41,7 @@ type FilterIDs struct {
 	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
 }
 
-// FilterBitmaps is the response to a filter call with users_bitmap or audience.
+// FilterBitmaps is the response to a filter call with the field users_bitmap or audience.
 type FilterBitmaps struct {
 	AllowedBitmap  Bitmap `json:"allowed_bitmap"`
 	ReplayedBitmap Bitmap `json:"replayed_bitmap"`
@@ -56,8 +56,8 @@ type FilterBitmaps struct {
 	ConfigVersion string         `json:"config_version"`
 }
 
-// FilterPositions is the response to a filter call with users_packed. The bitmaps of FilterPositions hold positions of
-// ids in users_packed, counted from 0. A repeated id has the position of its first occurrence.
+// FilterPositions is the response to a filter call with the field users_packed. The bitmaps of FilterPositions hold
+// positions of ids in users_packed, counted from 0. A repeated id has the position of its first occurrence.
 type FilterPositions struct {
 	AllowedPositions  Bitmap `json:"allowed_positions"`
 	ReplayedPositions Bitmap `json:"replayed_positions"`
@@ -70,8 +70,8 @@ type FilterPositions struct {
 	ConfigVersion        string            `json:"config_version"`
 }
 
-// FilterPacked is the response to a filter call with audience, in a deployment whose ids are UUIDs or uint64.
-// FilterPacked holds packed ids: 16 bytes of a UUID, or 8 bytes of a uint64 id, big endian.
+// FilterPacked is the response to a filter call with the field audience, in a deployment whose ids are UUIDs or uint64.
+// FilterPacked holds ids in packed form: 16 bytes of a UUID, or 8 bytes of a uint64 id, big endian.
 type FilterPacked struct {
 	AllowedPacked  []byte `json:"allowed_packed"`
 	ReplayedPacked []byte `json:"replayed_packed"`
@@ -89,20 +89,20 @@ type FilterPacked struct {
 type Denial struct {
 	UserID  uint32 `json:"user_id"`
 	Segment string `json:"segment"` // NoSegment for users without a segment
-	// the limit that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
+	// the limit that allows a send again last, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Limit string `json:"limit"`
 	Set   string `json:"set,omitempty"` // with LimitSuppressed: the set that contains the user
 	Max   int    `json:"max"`           // 0 when no limit of the policy denies
 	// with LimitQuiet, and with limits in the user's time zone: the time zone that applied
 	Timezone string `json:"timezone,omitempty"`
-	// RetryAt, for a limit, is the earliest known time at which all limits of the user have a free slot outside quiet
-	// hours. For LimitQuiet, RetryAt is the end of the quiet hours, regardless of the limits. nil: waiting never frees
-	// a slot.
+	// RetryAt, for a limit, is the earliest known time outside quiet hours at which all limits of the user allow a
+	// send. For LimitQuiet, RetryAt is the end of the quiet hours, regardless of the limits. nil: no limit will ever
+	// allow the send.
 	RetryAt *time.Time `json:"retry_at"`
 }
 
-// LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny users. Denial.Limit and the
-// counts of denied users contain these three names.
+// LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny sends to users. Denial.Limit
+// and the counts of denied users contain these three names.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing
@@ -118,12 +118,12 @@ func (d Denial) MarshalJSON() ([]byte, error) {
 	}{plain(d), (*instant)(d.RetryAt)})
 }
 
-// NoSegment names users without a segment in responses and metrics. The policy's default limits apply to users without
-// a segment. No segment should be named "default", because responses would count its users together with users without
-// a segment.
+// NoSegment is the name that responses and metrics use for users without a segment. The policy's default limits apply
+// to users without a segment. No segment should have the name "default", because responses would count its users
+// together with users without a segment.
 const NoSegment = "default"
 
-// WaveIDs is a group of denied users whose RetryAt is within the same hour.
+// WaveIDs is a group of denied users whose RetryAt is within the same hour, so that a caller can retry them together.
 type WaveIDs struct {
 	From    time.Time `json:"from"`     // start of the hour
 	ReadyAt time.Time `json:"ready_at"` // the latest RetryAt, after which all of them may be retried
@@ -187,7 +187,7 @@ func (w WavePositions) MarshalJSON() ([]byte, error) {
 	}{plain(w), instant(w.ReadyAt)})
 }
 
-// Summary counts the users of a filter call.
+// Summary counts the users of a filter call, by decision and by segment.
 type Summary struct {
 	Requested   int                       `json:"requested"` // includes Duplicates
 	Allowed     int                       `json:"allowed"`   // includes Replayed
@@ -202,13 +202,13 @@ type Summary struct {
 	ShadowDenied map[string]int `json:"shadow_denied,omitempty"`
 }
 
-// SegmentSummary counts the users of one segment.
+// SegmentSummary counts those users of a filter call who are in one segment.
 type SegmentSummary struct {
 	Requested int `json:"requested"`
 	Allowed   int `json:"allowed"`
 }
 
-// Add adds the counts of the summary of another batch.
+// Add adds the counts in the summary of another filter call to s.
 func (s *Summary) Add(batch *Summary) {
 	s.Requested += batch.Requested
 	s.Allowed += batch.Allowed
@@ -234,7 +234,7 @@ func (s *Summary) Add(batch *Summary) {
 	}
 }
 
-// addCounts adds counts by name. A nil sum stays nil if there are no counts to add.
+// addCounts adds the counts in the map more to the map sum, name by name. A nil sum stays nil if the map more is empty.
 func addCounts(sum *map[string]int, more map[string]int) {
 	for name, users := range more {
 		if *sum == nil {

@@ -5,18 +5,19 @@ import "time"
 // MaxReason is the maximum length of AcceptRequest.Reason in bytes.
 const MaxReason = 500
 
-// AcceptRequest is the body of POST /v1/store/accept.
+// AcceptRequest is the body of POST /v1/store/accept, with which an operator accepts that the store has lost recorded
+// sends.
 type AcceptRequest struct {
 	Reason string `json:"reason"` // 1 to MaxReason bytes: the operator's reason
 }
 
-// Accepted is the response to POST /v1/store/accept.
+// Accepted is the response to POST /v1/store/accept: the losses of recorded sends that the call accepted.
 type Accepted struct {
 	Losses []AcceptedLoss `json:"losses"` // empty: there was no loss to accept
 }
 
-// AcceptedLoss describes one Redis server whose loss an operator accepted. Users whose logs of sends were dropped may
-// receive more messages than their limits allow.
+// AcceptedLoss describes a loss of recorded sends, on one Redis server, that an operator accepted. Users whose recorded
+// sends were lost may receive more messages than their limits allow.
 type AcceptedLoss struct {
 	Node       string    `json:"node"`
 	Reason     string    `json:"reason"` // "policy", "evicted" or "append_only"

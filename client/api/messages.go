@@ -2,7 +2,8 @@ package api
 
 import "time"
 
-// Messages is the response to GET /v1/messages: campaigns in descending order of their latest call.
+// Messages is the response to GET /v1/messages: a page of messages (campaigns) with their counts, by default the latest
+// call first.
 type Messages struct {
 	Messages []Message `json:"messages"`
 	More     bool      `json:"more"` // the list has another page
@@ -20,8 +21,8 @@ type Message struct {
 
 	Allowed  int64 `json:"allowed"`  // recorded sends; a retry does not count again
 	Released int64 `json:"released"` // recorded sends that were released
-	// AtLeast: Allowed and Released are lower bounds. While Redis Cluster moved a slot, the store recorded or
-	// released sends of the message without counting them. Left out: both are exact.
+	// AtLeast means that Allowed and Released are lower bounds. While Redis Cluster moved a hash slot, the store
+	// recorded or released sends of the message without counting them. Left out: both are exact.
 	AtLeast bool `json:"at_least,omitempty"`
 
 	Calls    int64 `json:"calls"`
@@ -38,16 +39,16 @@ type Message struct {
 	LastCall       time.Time `json:"last_call,omitzero"`
 	ConfigVersions []string  `json:"config_versions"`
 
-	// Users counts the distinct users according to the audit. Users is nil without an audit, or if the request did not
-	// ask for users.
+	// Users counts the distinct users according to the audit (record of decisions). Users is nil without an audit, or
+	// if the request did not ask for users.
 	Users *MessageUsers `json:"users,omitempty"`
 	// FromAudit means that the store does not count the message, so all counts come from the audit.
 	FromAudit bool `json:"from_audit,omitempty"`
 }
 
-// MessageUsers counts the distinct users of a message on one channel by their latest result in the audit. Asked is the
-// sum of all other counts in a MessageUsers. A user with a recorded send counts as allowed, even if a later call denied
-// the message.
+// MessageUsers counts the distinct users of a message on one channel by their latest result in the audit (record of
+// decisions). Asked is the sum of all other counts in a MessageUsers. A user with a recorded send counts as allowed,
+// even if a later call denied the message.
 type MessageUsers struct {
 	Asked    int64 `json:"asked"`
 	Allowed  int64 `json:"allowed"`  // with a send that was not released
@@ -63,8 +64,8 @@ type MessageUsers struct {
 	Generation string                         `json:"generation,omitempty"`
 }
 
-// MessageSegmentUsers counts the distinct users of one segment. Asked is the sum of all other counts in a
-// MessageSegmentUsers.
+// MessageSegmentUsers counts the distinct users of a message who are in one segment. Asked is the sum of all other
+// counts in a MessageSegmentUsers.
 type MessageSegmentUsers struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"`
@@ -73,7 +74,7 @@ type MessageSegmentUsers struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// MessageSegment counts results of calls for the users of one segment.
+// MessageSegment counts the results of filter calls about a message for the users of one segment.
 type MessageSegment struct {
 	Asked   int64 `json:"asked"`
 	Allowed int64 `json:"allowed"` // includes replayed
@@ -90,7 +91,7 @@ type MessageChannels struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// TitleRequest is the body of PUT /v1/messages/{id}.
+// TitleRequest is the body of PUT /v1/messages/{id}, which sets the title of a message.
 type TitleRequest struct {
 	Title string `json:"title"` // at most 200 characters; "": none
 }
@@ -102,13 +103,13 @@ type MessageTitle struct {
 	Title     string `json:"title"` // without blanks at its ends; "": none
 }
 
-// ReleaseMessageRequest is the body of POST /v1/messages/{id}/release.
+// ReleaseMessageRequest is the body of POST /v1/messages/{id}/release, which cancels all recorded sends of a message.
 type ReleaseMessageRequest struct {
 	Channel string `json:"channel,omitempty"` // "": all
 }
 
-// ReleasedMessage is the response to POST /v1/messages/{id}/release. ReleasedMessage counts the results of the release,
-// for the sends in the audit.
+// ReleasedMessage is the response to POST /v1/messages/{id}/release, which cancels all recorded sends of a message.
+// ReleasedMessage counts the results for the sends in the audit (record of decisions).
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`
@@ -117,14 +118,14 @@ type ReleasedMessage struct {
 	Absent      int64  `json:"absent"`      // released before, or no longer stored
 	Unavailable int64  `json:"unavailable"` // unknown result: call again
 	// Missing counts recorded sends that the audit does not contain yet, such as recent sends of other instances. If
-	// Missing is above 0, call again. If Missing is 0, all sends are released.
+	// Missing is above 0, the caller should repeat the call. If Missing is 0, all sends are released.
 	Missing int64 `json:"missing"`
-	// AtLeast: Missing is computed from lower bounds (see Message), so Missing may be too small or too large. If
-	// AtLeast is left out, Missing is exact.
+	// AtLeast means that Missing is computed from lower bounds (see Message), so Missing may be too small or too large.
+	// If AtLeast is left out, Missing is exact.
 	AtLeast bool `json:"at_least,omitempty"`
 }
 
-// AuditStatus is the state of the audit.
+// AuditStatus is the state of the audit (record of decisions) of an instance.
 type AuditStatus struct {
 	To string `json:"to"`
 	// "ok", "behind" (records wait for the upload) or "losing" (records are lost)

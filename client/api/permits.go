@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// PermitsRequest is the body of POST /v1/permits.
+// PermitsRequest is the body of POST /v1/permits, which requests permits to start sends from pacers (rate limiters).
 type PermitsRequest struct {
 	Pacers  []string `json:"pacers"`             // 1 to MaxPacers configured pacers, each once
 	Permits int      `json:"permits"`            // 0 to MaxPermits; 0 only reads the state
@@ -18,8 +18,8 @@ type PermitsRequest struct {
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 	Key       string `json:"key,omitempty"`        // 1 to MaxPacerKey bytes; required by pacers per key
 	Share     string `json:"share,omitempty"`      // a share of one of the Pacers; "": that of the API key, if any
-	// MinLease to MaxLease: the service gives back the permits with future slots unless the call is repeated within
-	// this time. It requires a RequestID. 0: the permits never go back by themselves
+	// MinLease to MaxLease: the service takes back the permits with future slots unless the client repeats the call
+	// within this time. A Lease requires a RequestID. 0: the service never takes the permits back
 	Lease Wait `json:"lease,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (w *Wait) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Permits is the response to POST /v1/permits.
+// Permits is the response to POST /v1/permits: the granted permits with the times from which they may be used.
 type Permits struct {
 	Granted   int        `json:"granted"`
 	Slots     []Slot     `json:"slots"` // slots of the Granted permits, the earliest first
@@ -60,9 +60,9 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
-// UsableFor returns how long after its slot a permit may be used: a second, or the shortest window in the response if
-// that is shorter. The client must drop a permit that is older than UsableFor, because other senders may have received
-// permits since then.
+// UsableFor returns how long after its slot (start time) a permit may be used: a second, or the shortest window in the
+// response if that is shorter. The client must drop a permit that is older than UsableFor, because other senders may
+// have received permits since then.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {
@@ -74,19 +74,19 @@ func (p *Permits) UsableFor() time.Duration {
 }
 
 // Slot is a series of permits at equal intervals. A sender may use the first permit after WaitMS, and each further
-// permit EveryMS after the previous one. Waits count from the moment when the client reads the response, so that no
-// send starts too early. The age of a permit counts from the moment when the client sent the call.
+// permit EveryMS after the previous one. The wait for a permit counts from the moment when the client reads the
+// response, so that no send starts too early. The age of a permit counts from the moment when the client sent the call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once
 	Permits int    `json:"permits"`
 }
 
-// LimitedBy names the limit that delays the next permit.
+// LimitedBy names the pacer and the limit that delay the next permit.
 type LimitedBy struct {
 	Pacer string `json:"pacer"`
-	// window of the limit, such as "1m"; "rate"; "queue": slots were given out for later; or "share": the rest is kept
-	// for shares of others, or the call's own share is used up
+	// window of the limit, such as "1m"; "rate"; "queue": later slots are already granted; or "share": the rest is
+	// reserved for shares of others, or the call's own share is used up
 	Limit string `json:"limit"`
 }
 
@@ -97,7 +97,8 @@ const (
 	LimitShare = "share"
 )
 
-// PacerState describes the permits that a pacer has granted.
+// PacerState describes a pacer (rate limiter for sends): how many of its permits are in use, and how long a new permit
+// would wait.
 type PacerState struct {
 	Name      string `json:"name"`
 	Per       string `json:"per,omitempty"`        // PerMessage, PerKey, or "": one log
@@ -118,13 +119,13 @@ type PacerState struct {
 	Group   string          `json:"group,omitempty"`    // as configured; only in responses about pacers
 }
 
-// PerMessage and PerKey are values of PacerState.Per, for pacers with a separate log for each message or key.
+// PerMessage and PerKey are values of PacerState.Per, for pacers that count permits separately for each message or key.
 const (
 	PerMessage = "message"
 	PerKey     = "key"
 )
 
-// PacerLimitUse describes a limit of a pacer and how many slots of the limit are in use.
+// PacerLimitUse describes a limit of a pacer, and how many permits within the limit are in use.
 type PacerLimitUse struct {
 	// slots younger than a window, including future ones; nil in responses about a pacer per message or key
 	Used   *int   `json:"used,omitempty"`
@@ -132,7 +133,7 @@ type PacerLimitUse struct {
 	Window string `json:"window"`
 }
 
-// PacerShare is a percentage of a pacer's permits that is reserved for calls with the name of the share.
+// PacerShare is a percentage of a pacer's permits that is reserved for calls that name the share.
 type PacerShare struct {
 	Name    string `json:"name"`
 	Percent int    `json:"percent"`

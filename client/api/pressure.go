@@ -2,12 +2,12 @@ package api
 
 import "time"
 
-// Pressure is the response to GET /v1/pressure. Pressure says how many messages people received in each week, and who
-// is at a limit. Pressure also says which campaigns use the slots of limits, and which campaigns kept users from
-// receiving other campaigns.
+// Pressure is the response to GET /v1/pressure. Pressure says how many messages people received in each week, and how
+// many people may receive no further message now. Pressure also says which campaigns took up the limits, and which
+// campaigns therefore kept users from receiving other campaigns.
 type Pressure struct {
-	// Weeks are periods of 7 days, the latest week first. The latest week ends at the time of the call, or at the until
-	// of the request. Every list of numbers by week has the order of Weeks.
+	// Weeks are periods of 7 days, the latest week first. The latest week ends at the time of the call, or at the time
+	// "until" of the request. Every list of numbers by week has the order of Weeks.
 	Weeks         []PressureWeek `json:"weeks"`
 	Channel       string         `json:"channel,omitempty"`   // only messages on this channel are counted; "": all
 	Namespace     string         `json:"namespace,omitempty"` // only messages of this namespace are counted; "": all
@@ -42,12 +42,12 @@ const (
 	PressureNamespace = "namespace"
 )
 
-// PressureMost is the maximum length of PressureSpread.Got. The element Got[PressureMost-1] counts people with
-// PressureMost or more messages.
+// PressureMost is the maximum length of the list PressureSpread.Got. Its element with the index PressureMost-1 counts
+// people with PressureMost or more messages.
 const PressureMost = 20
 
-// PressurePeople counts people by their number of messages. The people are the users of a segment, or all people with
-// messages on a channel or in a namespace.
+// PressurePeople counts people by how many messages they received. The people are the users of a segment, or all people
+// who received messages on a channel or in a namespace.
 type PressurePeople struct {
 	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
 	Name string `json:"name"` // NoSegment for users in no segment; "" for no channel or no namespace
@@ -57,7 +57,7 @@ type PressurePeople struct {
 	Weeks []PressureSpread `json:"weeks"`
 }
 
-// PressureSpread counts people by their number of messages in a week.
+// PressureSpread counts people by how many messages they received in one week.
 type PressureSpread struct {
 	Messages int64 `json:"messages"` // number of messages, without released ones
 	// None is the number of users in a segment who received no message. None is left out if it is unknown.
@@ -76,7 +76,7 @@ type PressureAtLimit struct {
 	Limits  []PressureLimitUsers `json:"limits"`
 }
 
-// PressureLimitUsers is the number of users who are at a limit.
+// PressureLimitUsers is the number of users who are at a certain limit: the limit would deny them the next message.
 type PressureLimitUsers struct {
 	Name     string   `json:"name"`
 	Max      int      `json:"max"`
@@ -85,7 +85,7 @@ type PressureLimitUsers struct {
 	Users    int64    `json:"users"`
 }
 
-// PressureUsers holds the users of a segment who are at a limit now.
+// PressureUsers holds the users of a segment to whom a limit would deny the next message now.
 type PressureUsers struct {
 	Segment     string   `json:"segment"`
 	Limit       string   `json:"limit,omitempty"`        // left out: any limit
@@ -110,7 +110,7 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the number of users to whom a limit above 0 denied the campaign. A user counts once,
+// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied it. A user counts once,
 // for any number of calls. TakenBy lists the campaigns that had sent messages to the denied users within the window of
 // the limit.
 type PressureHeld struct {

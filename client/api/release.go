@@ -1,6 +1,7 @@
 package api
 
-// ReleaseRequest is the body of POST /v1/release. Exactly one of UserIDs, UsersBitmap and Audience must be set.
+// ReleaseRequest is the body of POST /v1/release, which cancels recorded sends that did not go out. Exactly one of
+// UserIDs, UsersBitmap and Audience must be set.
 type ReleaseRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
@@ -10,15 +11,15 @@ type ReleaseRequest struct {
 	AudienceQuery
 }
 
-// ReleaseIDs is the response to a release call with user_ids. ReleaseIDs does not list users without a recorded send of
-// the message; the summary counts these users as absent.
+// ReleaseIDs is the response to a release call with the field user_ids. ReleaseIDs does not list users without a
+// recorded send of the message; the summary counts these users as absent.
 type ReleaseIDs struct {
 	Released    []uint32       `json:"released"`
 	Unavailable []uint32       `json:"unavailable"` // unknown result: release again
 	Summary     ReleaseSummary `json:"summary"`
 }
 
-// ReleaseBitmaps is the response to a release call with users_bitmap or audience.
+// ReleaseBitmaps is the response to a release call with the field users_bitmap or audience.
 type ReleaseBitmaps struct {
 	ReleasedBitmap    Bitmap `json:"released_bitmap"`
 	UnavailableBitmap Bitmap `json:"unavailable_bitmap"`
@@ -27,15 +28,16 @@ type ReleaseBitmaps struct {
 	Summary  ReleaseSummary `json:"summary"`
 }
 
-// ReleasePositions is the response to a release call with users_packed. The bitmaps of ReleasePositions hold positions
-// of ids in users_packed.
+// ReleasePositions is the response to a release call with the field users_packed. The bitmaps of ReleasePositions hold
+// positions of ids in users_packed.
 type ReleasePositions struct {
 	ReleasedPositions    Bitmap         `json:"released_positions"`
 	UnavailablePositions Bitmap         `json:"unavailable_positions"`
 	Summary              ReleaseSummary `json:"summary"`
 }
 
-// ReleasePacked is the response to a release call with audience, in a deployment whose ids are UUIDs or uint64.
+// ReleasePacked is the response to a release call with the field audience, in a deployment whose ids are UUIDs or
+// uint64.
 type ReleasePacked struct {
 	ReleasedPacked    []byte         `json:"released_packed"`
 	UnavailablePacked []byte         `json:"unavailable_packed"`
@@ -43,7 +45,7 @@ type ReleasePacked struct {
 	Summary           ReleaseSummary `json:"summary"`
 }
 
-// ReleaseSummary counts the users of a release call.
+// ReleaseSummary counts the users of a release call, by result.
 type ReleaseSummary struct {
 	Requested   int `json:"requested"`
 	Released    int `json:"released"`
@@ -52,7 +54,7 @@ type ReleaseSummary struct {
 	Duplicates  int `json:"duplicates"`
 }
 
-// Add adds the counts of the summary of another batch.
+// Add adds the counts in the summary of another release call to s.
 func (s *ReleaseSummary) Add(batch *ReleaseSummary) {
 	s.Requested += batch.Requested
 	s.Released += batch.Released

@@ -11,7 +11,7 @@ type Segments struct {
 	Audiences map[string]string `json:"audiences,omitempty"`
 }
 
-// SegmentInfo describes a segment or a set.
+// SegmentInfo describes a segment or a set of the generation.
 type SegmentInfo struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"` // KindSegment or KindSet
@@ -25,8 +25,8 @@ const (
 	KindSet     = "set"     // a user may be in several sets
 )
 
-// LookupRequest is the body of POST /v1/segments/lookup. Exactly one of UserIDs, UsersBitmap and Audience must be
-// set.
+// LookupRequest is the body of POST /v1/segments/lookup, which asks in which segment and sets users are. Exactly one of
+// UserIDs, UsersBitmap and Audience must be set.
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the response has bitmaps too
@@ -35,24 +35,26 @@ type LookupRequest struct {
 	Sets []string `json:"sets,omitempty"` // also report membership in these sets, at most MaxLookupSets
 }
 
-// MaxLookupSets is the maximum number of sets in a lookup.
+// MaxLookupSets is the maximum number of sets in which one lookup can search for the users.
 const MaxLookupSets = 64
 
-// LookupIDs is the response to a lookup of user_ids. LookupIDs lists each user once, in the order of the request.
+// LookupIDs is the response to a lookup with the field user_ids. LookupIDs lists each user once, in the order of the
+// request.
 type LookupIDs struct {
 	Generation string       `json:"generation"`
 	Users      []UserLookup `json:"users"`
 }
 
-// UserLookup holds the segment and the sets of a user.
+// UserLookup says in which segment and in which of the requested sets a user is.
 type UserLookup struct {
 	UserID  uint32   `json:"user_id"`
 	Segment string   `json:"segment"` // NoSegment for users without a segment
 	Sets    []string `json:"sets"`    // the requested sets that contain the user
 }
 
-// LookupBitmaps is the answer to a lookup of users_bitmap or audience. LookupBitmaps holds the requested users in each
-// segment and in each requested set. LookupBitmaps leaves out segments without any requested user.
+// LookupBitmaps is the response to a lookup with the field users_bitmap or audience. LookupBitmaps holds, for each
+// segment and each requested set, those of the requested users who are in it. LookupBitmaps leaves out segments without
+// any requested user.
 type LookupBitmaps struct {
 	Generation string            `json:"generation"`
 	Segments   map[string]Bitmap `json:"segments"`
@@ -60,15 +62,15 @@ type LookupBitmaps struct {
 	Audience   *AudienceTaken    `json:"audience,omitempty"`
 }
 
-// LookupPositions is the response to a lookup of users_packed. The bitmaps of LookupPositions hold positions of ids in
-// users_packed.
+// LookupPositions is the response to a lookup with the field users_packed. The bitmaps of LookupPositions hold
+// positions of ids in users_packed.
 type LookupPositions struct {
 	Generation       string            `json:"generation"`
 	SegmentPositions map[string]Bitmap `json:"segment_positions"` // segments without any of the users are left out
 	SetPositions     map[string]Bitmap `json:"set_positions"`
 }
 
-// LookupPacked is the response to a lookup of audience, in a deployment whose ids are UUIDs or uint64.
+// LookupPacked is the response to a lookup with the field audience, in a deployment whose ids are UUIDs or uint64.
 type LookupPacked struct {
 	Generation    string            `json:"generation"`
 	SegmentPacked map[string][]byte `json:"segment_packed"` // segments without any of the users are left out
@@ -76,13 +78,14 @@ type LookupPacked struct {
 	Audience      *AudienceTaken    `json:"audience,omitempty"`
 }
 
-// HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body
-// of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
-// (application/octet-stream). In the path, a / in the name of a segment is written as %2F. The query parameter
-// generation selects an earlier generation that the service still holds.
+// HeaderGeneration is the HTTP header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The
+// body of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
+// (application/octet-stream). In the URL path, a "/" in the name of a segment is written as %2F. The query parameter
+// "generation" selects an earlier generation that the service still has in memory.
 const HeaderGeneration = "X-Segments-Generation"
 
-// Members is the response to GET /v1/segments/{name}/members: a page of ids in ascending order.
+// Members is the response to GET /v1/segments/{name}/members: a page of the ids in a segment or set, in ascending
+// order.
 type Members struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -90,8 +93,8 @@ type Members struct {
 	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
 }
 
-// MemberStrings is the page of members in a deployment whose ids are uint64, uuid or text. The ids are in the order of
-// their images (64-bit numbers). This order is equal in all generations.
+// MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text. The ids
+// are in the order of their images (64-bit numbers). This order is the same in all generations.
 type MemberStrings struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -99,21 +102,22 @@ type MemberStrings struct {
 	Next       *string  `json:"next"`
 }
 
-// Generations is the response to GET /v1/generations: the generations at the segments source, the newest first.
+// Generations is the response to GET /v1/generations: the published generations of segments at the source, the newest
+// first.
 type Generations struct {
 	InUse       string           `json:"in_use"` // here; "": none
 	Generations []GenerationInfo `json:"generations"`
 	More        bool             `json:"more"` // older generations exist
 }
 
-// GenerationInfo describes one published version of all segments. Fields from the manifest are zero when the manifest
-// cannot be read.
+// GenerationInfo describes one generation: a published version of all segments and sets. Fields from the generation's
+// manifest are zero if the manifest cannot be read.
 type GenerationInfo struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`                // at the source
 	CreatedAt  time.Time `json:"created_at,omitzero"` // time in the manifest
 	StoredAt   time.Time `json:"stored_at,omitzero"`  // time at the source
-	// the generation that the last build published, or confirmed as live
+	// for the generation that the last build published, or found to equal its result
 	CheckedAt   time.Time `json:"checked_at,omitzero"`
 	WithdrawnAt time.Time `json:"withdrawn_at,omitzero"` // time of the rollback from this generation
 	HeldSince   time.Time `json:"held_since,omitzero"`   // for the live generation: publishing is on hold since then
@@ -127,8 +131,8 @@ type GenerationInfo struct {
 	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
 }
 
-// GenerationChanges is the response to GET /v1/generations/{generation}/changes: the differences from an earlier
-// generation.
+// GenerationChanges is the response to GET /v1/generations/{generation}/changes: how the segments and sets differ from
+// an earlier generation.
 type GenerationChanges struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -140,7 +144,7 @@ type GenerationChanges struct {
 	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil when Exact is false
 }
 
-// SegmentChange describes the change of a segment or a set.
+// SegmentChange describes how a segment or a set differs between two generations.
 type SegmentChange struct {
 	Name    string `json:"name"`
 	State   string `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"
@@ -152,7 +156,7 @@ type SegmentChange struct {
 	MovedFrom []SegmentMove `json:"moved_from,omitempty"`
 }
 
-// SegmentMove counts users who came from another segment.
+// SegmentMove counts users who moved to a segment from another segment.
 type SegmentMove struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`

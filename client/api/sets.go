@@ -9,15 +9,16 @@ import (
 // MaxUserIDs also applies.
 const MaxSetUsers = 100_000
 
-// SetChange is the body of POST /v1/sets/{set}/members. The body names at least one user, and must not both add and
-// remove a user. In the URL path, a / in the name of the set is written as %2F.
+// SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it. The body
+// names at least one user, and must not both add and remove a user. In the URL path, a "/" in the name of the set is
+// written as %2F.
 type SetChange struct {
 	Add          []uint32 `json:"add,omitempty"` // either Add or AddBitmap
 	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
 	Remove       []uint32 `json:"remove,omitempty"` // either Remove or RemoveBitmap
 	RemoveBitmap *Bitmap  `json:"remove_bitmap,omitempty"`
 	// AddImages and RemoveImages replace Add and Remove for ids that are not dense. Each element is the image of an id
-	// in 16 hexadecimal digits, such as MemberChangeOfID.Image.
+	// (a 64-bit number) as 16 hexadecimal digits, such as MemberChangeOfID.Image.
 	AddImages    []string `json:"add_images,omitempty"`
 	RemoveImages []string `json:"remove_images,omitempty"`
 	// At is the time when the users asked for the change. Nil: the time of the call. Of several changes of a user, the
@@ -51,7 +52,7 @@ type Sets struct {
 	Sets       []SetInfo `json:"sets"`       // in the order of their names
 }
 
-// SetInfo describes a set: the users from the build, and the live changes that API calls made later.
+// SetInfo describes a set: its users from the last build, and the live changes (changes by API calls) since then.
 type SetInfo struct {
 	Name       string     `json:"name"`
 	Users      *uint64    `json:"users,omitempty"` // users in the generation; nil: the generation lacks the set
@@ -71,12 +72,12 @@ func (s SetInfo) MarshalJSON() ([]byte, error) {
 	}{plain(s), (*instant)(s.AsOf)})
 }
 
-// LiveSet describes the live changes of a set.
+// LiveSet describes the live changes (changes by API calls) of a set.
 type LiveSet struct {
 	Additions int `json:"additions"` // users whom the latest change added, against the build
 	Removals  int `json:"removals"`  // users whom the latest change removed, against the build
-	// Superseded counts the users whose change the build in use overrules; the service deletes these changes soon. 0
-	// from older services.
+	// Superseded counts the users whose change has no effect, because the build in use is newer; the service deletes
+	// these changes soon. 0 from older services.
 	Superseded int        `json:"superseded"`
 	Oldest     *time.Time `json:"oldest"` // time of the oldest addition or removal; nil: there is none
 	Newest     *time.Time `json:"newest"`
@@ -93,15 +94,16 @@ func (l LiveSet) MarshalJSON() ([]byte, error) {
 	}{plain(l), (*instant)(l.Oldest), (*instant)(l.Newest)})
 }
 
-// SetMembers is the response to GET /v1/sets/{set}/members: a page of the live changes, in the order of the users.
+// SetMembers is the response to GET /v1/sets/{set}/members: a page of the changes that API calls made to a set, in the
+// order of the users.
 type SetMembers struct {
 	Set     string         `json:"set"`
 	Changes []MemberChange `json:"changes"`
 	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// SetMemberStrings is the page of live changes in a deployment whose ids are uint64, uuid or text. The changes are in
-// the order of the users' images (64-bit numbers).
+// SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid or
+// text. The changes are in the order of the users' images (64-bit numbers).
 type SetMemberStrings struct {
 	Set     string             `json:"set"`
 	Changes []MemberChangeOfID `json:"changes"`
@@ -132,13 +134,14 @@ func (m MemberChangeOfID) MarshalJSON() ([]byte, error) {
 	}{plain(m), instant(m.At)})
 }
 
-// MemberChange is the latest live change of a user in a set.
+// MemberChange is the latest change of a user in a set that an API call made (a live change).
 type MemberChange struct {
 	UserID uint32    `json:"user_id"`
 	Change string    `json:"change"` // ChangeAdded or ChangeRemoved
 	At     time.Time `json:"at"`     // the time from which the change counts
 	By     string    `json:"by"`     // client of the call
-	// Superseded means that the build in use is newer than the change, so the build decides about the user.
+	// Superseded means that the build in use is newer than the change, so the build determines whether the user is in
+	// the set.
 	Superseded bool `json:"superseded,omitempty"`
 }
 
@@ -151,13 +154,13 @@ func (m MemberChange) MarshalJSON() ([]byte, error) {
 	}{plain(m), instant(m.At)})
 }
 
-// ChangeAdded and ChangeRemoved are the kinds of a live change.
+// ChangeAdded and ChangeRemoved are the kinds of a live change (change of a set by an API call).
 const (
 	ChangeAdded   = "added"
 	ChangeRemoved = "removed"
 )
 
-// LiveMembership is a live change that decides whether a user is in a set.
+// LiveMembership is a change by an API call that determines, instead of the build, whether a user is in a set.
 type LiveMembership struct {
 	Set    string    `json:"set"`
 	Change string    `json:"change"` // ChangeAdded or ChangeRemoved

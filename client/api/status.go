@@ -18,7 +18,7 @@ type Status struct {
 	InFlightUsers int64          `json:"in_flight_users"`
 }
 
-// StoreStatus is the state of the store.
+// StoreStatus is the state of the store of sends.
 type StoreStatus struct {
 	Kind     string   `json:"kind"`               // "embedded" or "redis"
 	Path     string   `json:"path,omitempty"`     // embedded: the directory
@@ -28,21 +28,21 @@ type StoreStatus struct {
 	Fleet    *Fleet   `json:"fleet,omitempty"`    // nil for a store with a single instance
 }
 
-// Fleet describes the instances that share a store, as seen by the instance that responds.
+// Fleet describes the instances of the service that share a store, as far as the responding instance knows them.
 type Fleet struct {
 	Instances int            `json:"instances"`           // including the instance that responds
 	Differing map[string]int `json:"differing,omitempty"` // how many other instances differ from this one, by the differing item
 	Made      time.Time      `json:"made,omitzero"`       // when the store was created empty
 }
 
-// SegmentsStatus is the state of the segments.
+// SegmentsStatus is the state of the segments: which generation is in use, and whether the last refresh failed.
 type SegmentsStatus struct {
 	Generation string    `json:"generation"`
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	LoadedAt   time.Time `json:"loaded_at,omitzero"`
 	Origin     string    `json:"origin,omitempty"`    // "source" or "cache"
 	CheckedAt  time.Time `json:"checked_at,omitzero"` // time of the last check of the source
-	// time of the last build that published or confirmed the live segments; zero if unknown
+	// time of the last build that published the live segments or found no change; zero if unknown
 	BuiltAt time.Time `json:"built_at,omitzero"`
 	// error of the last refresh, after which the previous generation stays in use. "": the refresh succeeded
 	Error    string        `json:"error,omitempty"`
@@ -56,7 +56,7 @@ type SegmentsStatus struct {
 	// Refused is the published generation if the service refuses to use it; nil otherwise.
 	Refused *RefusedGeneration `json:"refused,omitempty"`
 	// ComparedWith is the generation with which the service compared the guarded sets when the current generation came
-	// into use, also at a start. ComparedWith is empty if there was no comparison; see Unjudged.
+	// into use, or when the service started. ComparedWith is empty if there was no comparison; see Unjudged.
 	ComparedWith string `json:"compared_with,omitempty"`
 	// losses that were not compared when the generation came into use, with the reason
 	Unjudged []string `json:"unjudged,omitempty"`
@@ -64,7 +64,8 @@ type SegmentsStatus struct {
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
 }
 
-// GuardedSet is a set whose losses are limited: the service rejects a generation in which too many users left the set.
+// GuardedSet is a set with a limit on lost users: the service rejects a generation in which too many users left the
+// set.
 type GuardedSet struct {
 	Name       string `json:"name"`
 	Suppressed bool   `json:"suppressed"` // false: only quiet hours name the set
@@ -79,7 +80,7 @@ type GuardedSet struct {
 	TooOld         bool      `json:"too_old,omitempty"`         // users are unavailable for the affected sends
 }
 
-// RefusedGeneration is a published generation that the service refuses to use.
+// RefusedGeneration is a published generation of segments that the service refuses to use.
 type RefusedGeneration struct {
 	Generation string    `json:"generation"`
 	Since      time.Time `json:"since"`
@@ -89,7 +90,7 @@ type RefusedGeneration struct {
 	Error   string   `json:"error"`
 }
 
-// SegmentSize is the size of a segment.
+// SegmentSize is the number of users in a segment and the size of its bitmap.
 type SegmentSize struct {
 	Name      string `json:"name"`
 	Users     uint64 `json:"users"`
@@ -106,8 +107,8 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // unusual but allowed settings
 }
 
-// Probe is the answer of GET /healthz and GET /readyz with status 200. If a check fails, the service returns status 503
-// instead of a Probe.
+// Probe is the response to GET /healthz and GET /readyz with status 200. If a check fails, the service returns status
+// 503 and an Error instead of a Probe.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

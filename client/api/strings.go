@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A request may name users by strings. Strings contain uint64, uuid or text ids, or the digits of dense ids.
-// FilterStrings and the other types of this file are the responses to requests with string ids. Each of these types has
-// the JSON of its counterpart for numbers, but with canonical strings as ids.
+// A request may name users by strings: uint64, uuid or text ids, or the digits of dense ids. FilterStrings and the
+// other types of this file are the responses to such requests. Each of these types has the same JSON fields as its
+// counterpart for numeric ids, but with canonical strings as ids.
 
 // FilterStrings has the fields of FilterIDs, with ids as strings.
 type FilterStrings struct {
@@ -16,7 +16,7 @@ type FilterStrings struct {
 	Denied      []DenialOfID  `json:"denied,omitzero"` // nil with DetailCounts
 	Unavailable []string      `json:"unavailable"`
 	Waves       []WaveStrings `json:"waves,omitzero"` // nil unless requested
-	// Audience describes, for a call with audience, its users, and has the cursor of the next call.
+	// Audience, in the response to a call with an audience, describes its users and has the cursor of the next call.
 	Audience      *AudienceTaken `json:"audience,omitempty"`
 	Summary       Summary        `json:"summary"`
 	Generation    string         `json:"generation"`
@@ -133,8 +133,9 @@ type DecisionsOfID struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// DecidedIDs is the list of decided users in a deployment whose ids are not dense. An id that the generation in use
-// does not contain appears as "image:" with the 16 hexadecimal digits of its image. No user is in two lists.
+// DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense. An
+// id that the generation in use does not contain appears as "image:" with the 16 hexadecimal digits of its image
+// (64-bit number). No user is in two lists.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Explanation is the response to GET /v1/users/{id}: the reasons why a user is allowed or denied.
+// Explanation is the response to GET /v1/users/{id}: the reasons why a user may or may not receive a message.
 type Explanation struct {
 	UserID        uint32     `json:"user_id"`
 	Segment       string     `json:"segment"` // NoSegment for users without a segment
@@ -17,8 +17,8 @@ type Explanation struct {
 	// the user's time zone, or the configured default; "": no rule uses it
 	Timezone   string        `json:"timezone,omitempty"`
 	Suppressed []Suppression `json:"suppressed,omitempty"` // suppressions that apply to the user
-	// Live lists the live changes that decide whether the user is in a set. A change of a call takes precedence over
-	// the build.
+	// Live lists the changes by API calls that determine whether the user is in a set. Such a change takes precedence
+	// over the build.
 	Live    []LiveMembership `json:"live,omitempty"`
 	Holdout *Holdout         `json:"holdout,omitempty"` // set when the user belongs to the control group
 	Quiet   []QuietStanding  `json:"quiet,omitempty"`   // quiet hours that apply to the user
@@ -33,7 +33,7 @@ type Explanation struct {
 	TooOld []string `json:"too_old,omitempty"`
 }
 
-// Standing describes a user's use of a limit.
+// Standing describes how much of a limit a user has used, and when the limit allows the next send.
 type Standing struct {
 	Limit
 	Used    int        `json:"used"`
@@ -83,7 +83,7 @@ func (s Send) MarshalJSON() ([]byte, error) {
 	}{instant(s.At), plain(s)})
 }
 
-// Decisions is the response to GET /v1/users/{id}/decisions: the audit's decisions about a user.
+// Decisions is the response to GET /v1/users/{id}/decisions: the decisions about a user that the audit has recorded.
 type Decisions struct {
 	UserID uint32 `json:"user_id"`
 	// start of the period that was read: later than requested when More is true
@@ -93,7 +93,7 @@ type Decisions struct {
 	Decisions []Decision `json:"decisions"`        // the oldest first
 }
 
-// Decision is the result of one call for a user.
+// Decision is the result of one filter call for a user.
 type Decision struct {
 	At        time.Time `json:"at"`      // start of the store call
 	Kind      string    `json:"kind"`    // "filter", "release", "permits" or "set_change"
@@ -122,7 +122,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 }
 
 // DecidedUsers is the response to GET /v1/decisions: the users of a message on a channel, grouped by their latest
-// result in the audit. No user is in two of the bitmaps.
+// result in the audit (record of decisions). No user is in two of the bitmaps.
 type DecidedUsers struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

@@ -11,7 +11,8 @@ const (
 	WhatIfCampaigns = 20                  // campaigns in an response whose request names no number
 )
 
-// WhatIfRequest is the body of POST /v1/whatif, which replays the calls of the audit under changed limits.
+// WhatIfRequest is the body of POST /v1/whatif, which computes how recorded filter calls would have been decided under
+// changed limits.
 type WhatIfRequest struct {
 	Limits []LimitChange `json:"limits"` // 1 to MaxLimitChanges changes of the limits in force, applied in order
 	// the replay counts calls from Since on, before Until; zero: WhatIfSpan before Until, and now
@@ -32,7 +33,7 @@ type LimitChange struct {
 	Remove  bool   `json:"remove,omitempty"` // the limit does not apply
 }
 
-// WhatIf is the response to POST /v1/whatif: how the decisions of a period would have changed.
+// WhatIf is the response to POST /v1/whatif: how the decisions of a period would have been under changed limits.
 type WhatIf struct {
 	Since        time.Time `json:"since"` // bounds of the counted calls
 	Until        time.Time `json:"until"`
@@ -77,7 +78,7 @@ type WhatIfRow struct {
 	Lost      int64        `json:"lost"`                // recorded sends that the changed limits deny
 }
 
-// WhatIfCounts counts decisions.
+// WhatIfCounts counts decisions of a period, either as recorded or as they would have been under the changed limits.
 type WhatIfCounts struct {
 	Sends    int64 `json:"sends"`    // recorded, each once
 	Replayed int64 `json:"replayed"` // allowed, and sent before
@@ -86,14 +87,14 @@ type WhatIfCounts struct {
 	Released int64 `json:"released"` // sends that were given back; 0 for segments
 }
 
-// WhatIfChange is a count before and after the change of limits.
+// WhatIfChange is a count of decisions under the recorded limits and under the changed limits.
 type WhatIfChange struct {
 	Name   string `json:"name"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// WhatIfUsers counts the users of the counted calls by the change in their number of sends.
+// WhatIfUsers counts the users of the replayed calls by how many more or fewer sends they would have got.
 type WhatIfUsers struct {
 	Asked     int64        `json:"asked"`
 	Unchanged int64        `json:"unchanged"` // every decision is the same
@@ -103,7 +104,7 @@ type WhatIfUsers struct {
 	By        []WhatIfStep `json:"by"`        // by the difference, ascending, without the difference 0
 }
 
-// WhatIfStep is the number of users with the same difference in their number of sends.
+// WhatIfStep is the number of users who would have got the same number of sends more or fewer.
 type WhatIfStep struct {
 	More  int   `json:"more"` // below 0: less
 	Users int64 `json:"users"`
