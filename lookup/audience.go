@@ -9,17 +9,17 @@ import (
 	"capper/internal/share"
 )
 
-// Audience represents the users that an expression selects in one generation. An Audience is immutable
-// and safe for concurrent use.
+// Audience represents the users that an expression selects in one generation of segments. An Audience is immutable and
+// safe for concurrent use.
 type Audience struct {
 	of    *audience.Audience
 	query audience.Query
 }
 
-// Audience parses an expression and returns its users. An expression combines names of segments and
-// sets with & (in both), | (in either), - (in the first but not in the second, with a blank before the
-// sign) and parentheses, such as active - vip - country/my. docs/audiences.md describes the language.
-// The error is an *ExpressionError.
+// Audience parses an expression and returns the audience of the users that it selects. An expression combines names of
+// segments and sets with "&" (in both), "|" (in either), "-" (in the first but not in the second, with a blank before
+// the sign) and parentheses. An example is "active - vip - country/my". The page docs/audiences.md describes the
+// language. The error of Audience is an *ExpressionError.
 func (g *Generation) Audience(expression string) (*Audience, error) {
 	e, err := audience.Parse(expression)
 	if err == nil {
@@ -35,7 +35,7 @@ func (g *Generation) Audience(expression string) (*Audience, error) {
 	return &Audience{of: a}, nil
 }
 
-// ExpressionError reports a fault in an expression.
+// ExpressionError reports a fault in an audience expression.
 type ExpressionError struct {
 	Expression string
 	Column     int    // position in characters, from 1; 0: the whole expression
@@ -55,8 +55,9 @@ func newExpressionError(expression string, err error) *ExpressionError {
 // Generation returns the name of the audience's generation.
 func (a *Audience) Generation() string { return a.of.Generation() }
 
-// Sample returns a random share of the audience; percent is above 0 and at most 100. Samples with equal percent and
-// salt select the same users, on every machine and in every generation. Another salt selects another sample.
+// Sample returns a random percentage of the audience; percent must be above 0 and at most 100. Samples with equal
+// percent and salt select the same users, on every machine and in every generation. With another salt, Sample selects
+// other users.
 func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	sample, err := share.New(share.Sample, percent, salt)
 	if err != nil {
@@ -67,9 +68,10 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Cell returns the users between two percentages, from 0 to 100, on the scale of a salt. Cells of the
-// same salt that do not overlap share no user, and cells that cover 0 to 100 contain the whole
-// audience. Sample(p, salt) equals Cell(0, p, salt).
+// Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and the id gives
+// each user a number from 0 to 100, and Cell selects the users between two numbers. Cells of the same salt that do not
+// overlap share no user, and cells that cover 0 to 100 contain the whole audience. Sample(p, salt) equals Cell(0, p,
+// salt).
 func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	sample, err := share.NewCell(share.Sample, from, to, salt)
 	if err != nil {
@@ -80,9 +82,9 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Part returns one of several parts of about the same size. The argument index starts at 0. Parts share no user and
-// together contain the whole audience. A sample always applies after the part, in whichever order the caller calls
-// Sample and Part.
+// Part returns one of several parts of the audience of about the same size. The argument index counts from 0. Parts
+// share no user and together contain the whole audience. A sample always applies after the part, in whichever order the
+// caller calls Sample and Part.
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:
@@ -96,11 +98,11 @@ func (a *Audience) Part(index, of int) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Count returns the number of users. The error is the error of ctx.
+// Count returns the number of users in the audience. The only error of Count is the error of ctx.
 func (a *Audience) Count(ctx context.Context) (uint64, error) { return a.of.Count(ctx, a.query) }
 
-// Users yields the users in ascending order, in slices of at most n users. n must be above 0. The
-// caller owns the slices. If ctx ends, Users yields the error of ctx and stops.
+// Users yields the users of the audience in ascending order, in slices of at most n users. The argument n must be above
+// 0. The caller owns the slices. If ctx ends, Users yields the error of ctx and stops.
 func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] {
 	return func(yield func([]uint32, error) bool) {
 		query := a.query
@@ -118,8 +120,8 @@ func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] 
 	}
 }
 
-// Bitmap returns the users as a bitmap in the portable roaring format, which the service accepts in
-// base64 as users_bitmap. The error is the error of ctx.
+// Bitmap returns the users as a bitmap in the portable roaring format, which the service accepts in base64 as
+// users_bitmap. The only error of Bitmap is the error of ctx.
 func (a *Audience) Bitmap(ctx context.Context) ([]byte, error) {
 	b, err := a.of.Bitmap(ctx, a.query)
 	if err != nil {

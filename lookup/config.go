@@ -21,13 +21,13 @@ type Config struct {
 	// Require names segments and sets. A generation that lacks one of them is rejected.
 	Require []string
 	// MayLose is, for each set in Require, how many of its users may leave from the generation in use to the next, per
-	// 100 users: 0 to 100. The default for a set is 0.1; 100 allows every loss. Follower rejects a generation that
-	// exceeds a limit, or whose set is empty, unless the publisher accepted this change of the set. At start-up, Follow
-	// compares the new generation with the cached one, or without a cache with the newest earlier generation in the
-	// source. Follower does not compare segments, because users leave segments in normal operation.
+	// 100 users: 0 to 100. The default for a set is 0.1; 100 allows every loss. A Follower rejects a generation that
+	// exceeds a limit, or whose set is empty, unless the publisher approved this change of the set. At start-up, Follow
+	// compares the live generation with the cached one, or without a cache with the newest earlier generation in the
+	// source. A Follower does not compare segments, because users leave segments in normal operation.
 	MayLose map[string]float64
-	// Expressions holds named expressions, such as engaged: active | opened, that Generation.Audience
-	// accepts as names.
+	// Expressions holds named expressions, such as "engaged" for "active | opened", that Generation.Audience accepts as
+	// names.
 	Expressions map[string]string
 	// Logger receives the log; nil disables logging.
 	Logger *slog.Logger

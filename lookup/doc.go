@@ -1,5 +1,5 @@
-// Package lookup follows the published segments and sets and answers queries inside the caller's process: which segment
-// a user is in, whether a user is in a set, and which users an expression selects.
+// Package lookup keeps the published segments and sets of users in the memory of the caller's process. It can tell
+// which segment a user is in, whether a user is in a set, and which users an expression selects.
 //
 //	follower, err := lookup.Follow(ctx, lookup.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
 //	…
@@ -10,25 +10,25 @@
 //
 // # Vocabulary
 //
-// A segment is a named set of users; each user is in at most one segment. A set is also a named set of users, but sets
-// may overlap. A generation is one published version of all segments and sets. An audience is the users that an
-// expression such as active - vip - country/my selects. Users are unsigned 32-bit integers.
+// A segment is a named group of users; each user is in at most one segment. A set is also a named group of users, but
+// sets may overlap. A generation is one published version of all segments and sets. An audience is the group of users
+// that an expression such as "active - vip - country/my" selects. The id of a user is an unsigned 32-bit integer.
 //
 // # Guarantees
 //
-// A Generation never changes. Current returns the generation in use; use one Generation for all look-ups that belong
-// together.
+// A Generation never changes. The method Current returns the generation in use; a caller should use one Generation for
+// all look-ups that belong together.
 //
 // Follow and the background refresh reject a generation that is damaged or incomplete, or that lacks a name in
-// Config.Require. They also reject a generation in which more users left a required set than Config.MayLose allows.
+// Config.Require. They also reject a generation in which a required set has lost more users than Config.MayLose allows.
 // After a rejection, the last good generation stays in use, and Status reports the reason. With a cache directory,
 // which several processes may share, Follow also succeeds while the source is down.
 //
 // A look-up takes no lock, allocates no memory, and takes 4 to 30 ns if its data is in the processor's caches;
-// docs/lookup.md lists measurements. All functions and types are safe for concurrent use.
+// docs/lookup.md lists measurements. All functions and types of package lookup are safe for concurrent use.
 //
 // # Not here
 //
-// The service, not this package, decides whether a user may receive a message, because only the service has the limits
-// and the earlier sends. Package client calls the service.
+// The capper service, not package lookup, decides whether a user may receive a message, because only the service has
+// the limits and the earlier sends. Package client calls the service.
 package lookup

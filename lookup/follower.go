@@ -14,12 +14,12 @@ import (
 	"capper/internal/segments"
 )
 
-// ErrNothingPublished reports that nothing has ever been published to the source. Compare with
+// ErrNothingPublished reports that no segments have ever been published to the source. Callers recognise it with
 // errors.Is.
 var ErrNothingPublished = errors.New("no segments have been published at this location")
 
-// Follower keeps the live generation of a source in memory until Close. A Follower is safe for
-// concurrent use.
+// Follower keeps the live generation of segments from a source in memory, and replaces it by newer ones, until Close. A
+// Follower is safe for concurrent use.
 type Follower struct {
 	refresher *segments.Refresher
 	engine    *audience.Engine
@@ -30,7 +30,7 @@ type Follower struct {
 }
 
 // Follow loads the live generation from the source, or from the cache if the source fails. Follow then checks the
-// source for new generations in the background until Close. ctx limits only the first load.
+// source for new generations in the background until Close. The argument ctx limits only the first load.
 func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	f, err := open(ctx, &cfg)
 	if err == nil {
@@ -45,7 +45,7 @@ func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	return f, nil
 }
 
-// open returns a follower that has not loaded a generation yet.
+// open returns a Follower that has not loaded a generation of segments yet.
 func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	named, err := audience.NewNamed(cfg.Expressions)
 	if err != nil {
@@ -75,7 +75,7 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	return f, nil
 }
 
-// guardedBy returns how many users may leave each required set.
+// guardedBy returns how many users may leave each required set before a new generation is rejected.
 func guardedBy(cfg *Config) (segments.Guarded, error) {
 	g := segments.Guarded{MayLose: map[string]float64{}}
 	for _, name := range cfg.Require {
@@ -110,7 +110,7 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// lacks returns an error that lists the required names that a generation lacks.
+// lacks returns an error that lists the required segments and sets that a generation lacks.
 func lacks(required []string, m *segments.Manifest) error {
 	has := map[string]bool{}
 	for i := range m.Segments {
@@ -131,12 +131,12 @@ func lacksError(name string) error {
 	return fmt.Errorf("required segment or set %q does not exist", name)
 }
 
-// Current returns the generation in use. Use one Generation for look-ups that belong together, because
-// the next call may return a newer generation.
+// Current returns the generation in use. A caller should use one Generation for look-ups that belong together, because
+// the next call of Current may return a newer one.
 func (f *Follower) Current() *Generation { return f.current.Load() }
 
-// Close stops the background checks and waits for a running check to end. Existing Generations remain
-// usable. A second call does nothing.
+// Close stops the background checks and waits for a running check to end. Existing Generations remain usable. A second
+// call of Close has no effect.
 func (f *Follower) Close() {
 	f.stop()
 	f.running.Wait()

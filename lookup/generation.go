@@ -42,10 +42,10 @@ func newGeneration(s *segments.Snapshot, engine *audience.Engine, named *audienc
 // Name returns the generation's name, which begins with its creation time.
 func (g *Generation) Name() string { return g.snapshot.Generation() }
 
-// CreatedAt returns when the generation was built.
+// CreatedAt returns the time at which the generation was built.
 func (g *Generation) CreatedAt() time.Time { return g.snapshot.CreatedAt() }
 
-// SizeBytes returns the memory that the generation takes.
+// SizeBytes returns how many bytes of memory the generation takes.
 func (g *Generation) SizeBytes() int64 { return g.snapshot.SizeBytes() }
 
 // Segment returns the name of the user's segment, or NoSegment. Segment does not allocate memory.
@@ -55,12 +55,12 @@ func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(u
 // the slice.
 func (g *Generation) Segments() []string { return g.segments }
 
-// SegmentCodes sets codes[i] to the segment of users[i]: its index in Segments plus 1, or 0 for no
-// segment. The users may be in any order; ascending users are fastest. codes must be at least as long
-// as users. SegmentCodes does not allocate memory.
+// SegmentCodes sets codes[i] to a code for the segment of users[i]: the segment's index in Segments plus 1, or 0 for no
+// segment. The users may be in any order; ascending users are fastest. The slice codes must be at least as long as
+// users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
-// Contains reports whether a user is in a set or a segment. The error is an *UnknownError. Contains
+// Contains reports whether a user is in the named set or segment. The error of Contains is an *UnknownError. Contains
 // allocates memory only for an error.
 func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	s, ok := g.byName[name]
@@ -70,7 +70,7 @@ func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	return s.Contains(user), nil
 }
 
-// Set returns a set or a segment by name, for repeated look-ups. The error is an *UnknownError.
+// Set returns the named set or segment, for repeated look-ups. The error of Set is an *UnknownError.
 func (g *Generation) Set(name string) (Set, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -97,7 +97,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("lookup: generation %s has no segment or set %q", e.Generation, e.Name)
 }
 
-// Set is a set or a segment of one generation. The zero value holds no user.
+// Set is a set or a segment of users in one generation. The zero Set holds no user.
 type Set struct {
 	name   string
 	users  uint64
@@ -109,12 +109,12 @@ type Set struct {
 // Name returns the name of the set or segment.
 func (s Set) Name() string { return s.name }
 
-// Users returns the published number of users. For a segment, the number includes users who belong to
-// an earlier segment.
+// Users returns the number of users in the published bitmap of the set or segment. For a segment, this number includes
+// users who belong to an earlier segment.
 func (s Set) Users() uint64 { return s.users }
 
-// Contains reports whether the set holds the user. For a segment, precedence applies. Contains does
-// not allocate memory.
+// Contains reports whether the set holds the user. A user whom several segments' bitmaps contain is only in the first
+// of these segments. Contains does not allocate memory.
 func (s Set) Contains(user uint32) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(user)
@@ -123,7 +123,7 @@ func (s Set) Contains(user uint32) bool {
 }
 
 // Mark sets in[i] to true if the set holds users[i], and to false otherwise. The users may be in any order; ascending
-// users are fastest. in must be at least as long as users. Mark does not allocate memory.
+// users are fastest. The slice "in" must be at least as long as users. Mark does not allocate memory.
 func (s Set) Mark(users []uint32, in []bool) {
 	in = in[:len(users)]
 	var marks [256]uint8
