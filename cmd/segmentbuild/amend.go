@@ -27,7 +27,7 @@ type amendCommand struct {
 	Place    place       `embed:""`
 }
 
-// Help returns the help text below the flags.
+// Help returns the text that the help of the command has below the flags.
 func (c *amendCommand) Help() string {
 	return `An amend publishes a generation with other users in some sets. All segments and all other sets stay as they are live:
 their bitmaps are neither read nor stored, so that an amend takes seconds. The guard judges the sets as in a build.
@@ -39,7 +39,7 @@ such an amend reads and stores all bitmaps.
 `
 }
 
-// Run replaces sets in the live generation, and publishes the result.
+// Run replaces some sets of the live generation by users from files, and publishes the result.
 func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -151,7 +151,8 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 	return p, nil
 }
 
-// mayRepeat returns true, because an amend may be published over any generation that another process has published.
+// mayRepeat returns true, because an amend (a publish of some sets) may replace sets in any generation that another
+// process has published.
 func (a *amendment) mayRepeat(context.Context, objects.Source, *publish.LiveState, *publish.LiveState) (bool, error) {
 	return true, nil
 }

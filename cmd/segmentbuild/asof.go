@@ -11,7 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// printAsOf prints the as-of time of each set in a generation. The manifests of older versions contain no as-of times.
+// printAsOf prints, for each set in a generation, the as-of time: the time up to which the set contains all changes.
+// Manifests of older versions contain no as-of times.
 func printAsOf(w io.Writer, m *segments.Manifest) error {
 	if !slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }) {
 		return nil
@@ -55,7 +56,8 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// grouped groups names of sets by a text. The groups keep the order in which their texts were added.
+// grouped groups names of sets by a text, so that a report prints each text once. The groups keep the order in which
+// their texts were added.
 type grouped struct {
 	texts []string
 	names map[string][]string
@@ -71,7 +73,7 @@ func (g *grouped) add(text, name string) {
 	g.names[text] = append(g.names[text], name)
 }
 
-// print prints one line for each text, at most shownSets lines.
+// print prints one line for each text, with its sets, and at most shownSets lines.
 func (g *grouped) print(w io.Writer) (err error) {
 	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
 		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))
@@ -82,7 +84,7 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// folded replaces several set names in one folder by one entry, such as country/* (3 sets).
+// folded replaces the names of several sets in one folder by one entry, such as "country/* (3 sets)".
 func folded(names []string) (list []string) {
 	in := map[string]int{}
 	for _, name := range names {

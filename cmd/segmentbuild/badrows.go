@@ -12,8 +12,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// badRowList writes the file of the flag --bad-rows-to, with one JSON object per line. The file is complete after the
-// inputs were read, even if reading failed.
+// badRowList writes the file that the flag --bad-rows-to names: the bad rows of the inputs, one JSON object per line.
+// The file is complete after the inputs were read, even if reading failed.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File
@@ -33,7 +33,7 @@ func newBadRowList(path string) (*badRowList, error) {
 	return l, nil
 }
 
-// add adds bad rows to the file. add is safe for concurrent use.
+// add writes bad rows to the file that the flag --bad-rows-to names. add is safe for concurrent use.
 func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,11 +52,11 @@ func (l *badRowList) close() error {
 	return l.file.Commit()
 }
 
-// reportedRows is the maximum number of bad rows in the report for people. The error and the JSON report contain more
-// bad rows.
+// reportedRows is the maximum number of bad rows in the text report. The error and the JSON report contain more bad
+// rows.
 const reportedRows = 5
 
-// printBadRows prints some bad rows, and the files that contain bad rows.
+// printBadRows prints some bad rows of the inputs, and the names of the files that contain bad rows.
 func (r *buildReport) printBadRows(w io.Writer) {
 	if r.BadRows == 0 {
 		return

@@ -36,10 +36,10 @@ type buildCommand struct {
 	Place      place      `embed:""`
 }
 
-// Help returns the help text below the flags.
+// Help returns the text that the help of the command has below the flags.
 func (c *buildCommand) Help() string { return buildHelp }
 
-// Run builds a generation, compares it with the live generation, and publishes it.
+// Run builds a generation of segments from the inputs, compares it with the live generation, and publishes it.
 func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// timedOut adds the cause of the context's end to err, if the context has ended.
+// timedOut adds the reason why the context ended to err, if the context has ended.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -92,7 +92,7 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &overLive{result: result})
 }
 
-// scheme returns the scheme of the user ids in the location, or nil for dense ids.
+// scheme returns the kind and hash key of the user ids at the location, or nil for dense ids.
 func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*ids.Scheme, error) {
 	var wanted *ids.Kind
 	if c.IDs != "" {
@@ -109,7 +109,7 @@ func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*
 	return is.Scheme, nil
 }
 
-// overLive publishes a build of all segments and sets.
+// overLive is the result of a build of all segments and sets, which is to replace the live generation.
 type overLive struct{ result *ingest.Result }
 
 func (o *overLive) read(ctx context.Context, session *publish.Session,
@@ -128,12 +128,13 @@ func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publi
 	return p, nil
 }
 
-// mayRepeat reports whether all generations that other processes have published since the comparison are amends.
+// mayRepeat reports whether all publishes by other processes since the comparison were amends (publishes of some sets).
 func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
 	return now.AmendedSince(ctx, at, before)
 }
 
-// read reads the inputs and builds the segments. read lists all bad rows, including rows that --max-bad-rows permits.
+// read reads the input files and builds the segments and sets. read lists all bad rows, including rows that
+// --max-bad-rows permits.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	result, err := c.Input.read(ctx, plan, cfg, show)
@@ -143,8 +144,8 @@ func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.C
 	return result, err
 }
 
-// planFault returns the error for an invalid build plan, with the exit status for wrong flags or for an invalid build
-// file.
+// planFault adds the exit status to the error about an invalid build plan: the status for wrong flags or for an invalid
+// build file.
 func (c *buildCommand) planFault(err error) error {
 	if c.File == "" {
 		return terminal.Misuse(err)
@@ -152,7 +153,7 @@ func (c *buildCommand) planFault(err error) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
-// plan returns the build plan in the flags or in the build file.
+// plan returns the build plan from the flags or from the build file.
 func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
@@ -177,13 +178,13 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// refine applies the flags that refer to segments and sets of the plan by name.
+// refine applies those command-line flags to the plan that refer to its segments and sets by name.
 func (c *buildCommand) refine(plan *ingest.Plan) error {
 	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan),
 		c.Approval.accept(plan))
 }
 
-// setAsOf applies the flags --as-of to the sets of the plan.
+// setAsOf stores the as-of times from the flags --as-of in the plan.
 func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, ok := strings.Cut(arg, "=")
@@ -201,7 +202,7 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// input returns the settings that apply to all inputs. input rejects invalid combinations of flags.
+// input returns the settings from the flags that apply to all input files. input rejects invalid combinations of flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	if err := c.Approval.check(); err != nil {
 		return base, err
@@ -215,8 +216,8 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	return c.Input.input()
 }
 
-// addDefinitions adds the definitions NAME=FILE of a flag to the plan. Several files with the same NAME form one
-// definition.
+// addDefinitions adds the segments or sets that a flag defines as NAME=FILE to the plan. Several files with the same
+// NAME form one definition.
 func addDefinitions(to *[]ingest.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
 	for _, arg := range args {

@@ -37,7 +37,7 @@ type commands struct {
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
 }
 
-// place holds the flags for access to a location of segments.
+// place holds the flags for access to a location (directory or bucket) of segments.
 type place struct {
 	objects.S3Flags
 	Timeout time.Duration `default:"1h" help:"Maximum duration of the command."`
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge returns the exit status and the advice for an error.
+// judge returns the exit status for an error, and the hint that the program prints below the error.
 func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError
@@ -143,7 +143,7 @@ func judge(err error) (terminal.Status, string) {
 	return terminal.Done, ""
 }
 
-// acceptHint returns advice about an acceptance that does not match the changes of the build.
+// acceptHint returns a hint about a flag --accept that does not match the changes of the build.
 func acceptHint(wrong *publish.AcceptError) string {
 	if wrong.Live != "" {
 		return fmt.Sprintf("if %s was published with --force and services reject it, roll back to the generation "+
@@ -160,7 +160,7 @@ func statusOf(err error) terminal.Status {
 	return terminal.StatusOf(err)
 }
 
-// badRowsHint returns advice about bad rows. No flag permits a file in which all rows are bad.
+// badRowsHint returns a hint about bad rows in the inputs. No flag permits a file in which all rows are bad.
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {

@@ -16,7 +16,7 @@ type diffCommand struct {
 	at `embed:""`
 }
 
-// difference is the report of the command diff.
+// difference is the report of the command diff, which compares two generations.
 type difference struct {
 	From    string           `json:"from"`
 	To      string           `json:"to"`
@@ -28,7 +28,7 @@ type difference struct {
 	AsOf []asOfChange `json:"as_of_changes,omitempty"`
 }
 
-// Run compares two generations.
+// Run compares two generations of segments and prints the differences.
 func (c *diffCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {

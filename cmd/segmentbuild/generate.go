@@ -22,7 +22,7 @@ type generateCommand struct {
 	Out      string   `required:"" placeholder:"DIR" help:"Directory for the files NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
 }
 
-// Run writes files with synthetic user ids, and prints the names of the files.
+// Run writes files with synthetic user ids, for tests and demos, and prints the names of the files.
 func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	users, err := c.users()
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *generateCommand) users() (*Users, error) {
 	return users, users.Check()
 }
 
-// write passes the id of each user to the writer for the user's segment.
+// write passes the id of each synthetic user to the writer of the user's segment.
 func write(ctx context.Context, users *Users, writers []writer) error {
 	for share, id := range users.All(ctx) {
 		if err := writers[share].Add(id); err != nil {

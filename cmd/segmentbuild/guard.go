@@ -10,7 +10,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). The
+// boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). These
 // flags override the limits in the build file, except the limits for single segments.
 type boundFlags struct {
 	changeFlags   `embed:""`
@@ -25,7 +25,7 @@ type changeFlags struct {
 	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the max_change of the segment in the build file."`
 }
 
-// percentage is a number with an optional percent sign.
+// percentage is the value of a flag: a number with an optional percent sign.
 type percentage float64
 
 func (p *percentage) UnmarshalText(text []byte) error {
@@ -34,8 +34,8 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow applies the flags --only-grows to the plan. Each flag names a set that only grows, and optionally the
-// percentage of its users who may leave.
+// onlyGrow stores the values of the flags --only-grows in the plan. Each flag names a set that only grows, and
+// optionally the percentage of its users who may leave.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
@@ -53,7 +53,7 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// override replaces limits in the build file by the limits in the flags.
+// override replaces limits from the build file in the plan by the limits in the flags.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
 	if f.MaxUnassigned != nil {
@@ -88,8 +88,8 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused adds advice on how to publish a rejected build. If each reason for the rejection names a flag, the advice
-// does not mention --force, because such a flag permits less than --force.
+// refused returns an error with a hint how to publish a build that the guard rejected. If each reason for the rejection
+// names a flag, the hint does not mention --force, because such a flag permits less than --force.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

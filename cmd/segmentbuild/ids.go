@@ -10,7 +10,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// idsReport describes user ids that are not dense, in the reports of commands.
+// idsReport is the part of a command's report about user ids that are not dense.
 type idsReport struct {
 	Kind  string `json:"kind"`
 	Check string `json:"check"`
@@ -34,8 +34,9 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 	return r
 }
 
-// noteIDs adds warnings about user ids that are nearly the same, and about different ids with the same image. The
-// argument published contains the ids of the generation, which may contain more ids than the result.
+// noteIDs adds warnings to the report about user ids that are nearly the same, and about different ids with the same
+// image (64-bit number). The argument published contains the ids of the generation, which may contain more ids than the
+// result.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
@@ -56,7 +57,7 @@ func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidat
 	r.Warnings = slices.Clone(r.idWarnings)
 }
 
-// isIDsError reports whether the reason for an error is a different kind or key of user ids.
+// isIDsError reports whether an error is due to user ids of a different kind or hash key.
 func isIDsError(err error) bool {
 	var wrong *segments.IDsError
 	return errors.As(err, &wrong)

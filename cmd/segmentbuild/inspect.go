@@ -26,11 +26,12 @@ type inspectCommand struct {
 	Place place  `embed:""`
 }
 
-// inspection is the report of the command inspect.
+// inspection is the report of the command inspect about a generation.
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
-	// CheckedAt is the time of the last build that published the generation, or that found no changes to it.
+	// CheckedAt is the time of the last build that published the generation, or that found that it equals the build's
+	// result.
 	CheckedAt *time.Time  `json:"checked_at,omitempty"`
 	Segments  []inspected `json:"segments"`
 	// Overlaps[i][j] is the number of users who are in segment i and in segment j.
@@ -60,7 +61,7 @@ type inspected struct {
 	SHA256       string         `json:"sha256"`
 }
 
-// Run inspects a generation or a bitmap file.
+// Run prints the content of a generation (sizes, overlaps, sets) or of a bitmap file.
 func (c *inspectCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	report, err := c.inspect(ctx, on)
 	if err != nil {
@@ -130,8 +131,8 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	return namedManifest(ctx, location, name)
 }
 
-// namedManifest reads the manifest of the generation that an argument of the command names. For an unknown generation,
-// the error has the exit status for wrong usage.
+// namedManifest reads the manifest of the generation that a command-line argument names. For an unknown generation, the
+// error has the exit status for wrong usage.
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {
@@ -173,7 +174,7 @@ func inspect(c *publish.Candidate) *inspection {
 	return report
 }
 
-// columns returns the cells of the table row for a segment, except its name.
+// columns returns the cells of a segment's row in the report table, except the name.
 func (s *inspected) columns() []any {
 	return []any{s.Users, bound(s.Min), bound(s.Max), s.SizeBytes, fmt.Sprintf("%.3f", s.BytesPerUser),
 		s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]}

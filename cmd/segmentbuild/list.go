@@ -17,14 +17,15 @@ import (
 	"capper/internal/terminal"
 )
 
-// at holds the flag --at, which names a location of segments, and the flags for access to the location.
+// at holds the flag --at, which names a location of segments (directory or bucket), and the flags for access to the
+// location.
 type at struct {
 	At    string `required:"" placeholder:"LOCATION" help:"Location of the published segments: a directory or s3://bucket/prefix."`
 	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }
 
-// wrongPlace is advice for the case that a location contains no generations.
+// wrongPlace is the hint below the error that a location contains no generations.
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -32,7 +33,7 @@ func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, c
 	return a.Place.open(ctx, on, a.At)
 }
 
-// openThere opens a location of segments that must exist. A location that does not exist is usually a misspelt name.
+// openThere opens a location of segments that must exist. If the location does not exist, its name is usually misspelt.
 // For S3, the first read checks that the location exists; see notThere and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
 	objects.Location, error) {
@@ -47,8 +48,8 @@ func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Conte
 	return ctx, cancel, location, nil
 }
 
-// mustBeThere returns an error if the location does not exist. A directory must exist, and a bucket or prefix of S3
-// must contain at least one object. mustBeThere returns nil for an existing location without generations.
+// mustBeThere returns an error if the location of segments does not exist. A directory must exist, and a bucket or
+// prefix of S3 must contain at least one object. mustBeThere returns nil for an existing location without generations.
 func mustBeThere(ctx context.Context, location objects.Location) error {
 	missing := fmt.Errorf("%s: %w", location.Name(), objects.ErrNotFound)
 	if !objects.IsURL(location.Name()) {
@@ -64,7 +65,7 @@ func mustBeThere(ctx context.Context, location objects.Location) error {
 	return notThere(err)
 }
 
-// notThere adds advice and the exit status for bad input to an error about a missing location.
+// notThere adds a hint and the exit status for bad input to the error about a location that does not exist.
 func notThere(err error) error {
 	if errors.Is(err, objects.ErrNotFound) {
 		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, err), wrongPlace)
@@ -76,7 +77,7 @@ type listCommand struct {
 	at `embed:""`
 }
 
-// Run lists the generations, beginning with the newest.
+// Run lists the published generations of a location, the newest first.
 func (c *listCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.openThere(ctx, on)
 	if err != nil {
@@ -118,7 +119,7 @@ func rowOf(l *publish.Listing) []any {
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
-// acceptedIn returns a text that lists the changes which --accept permitted when the generation was published.
+// acceptedIn returns a text that lists the changes that the flag --accept permitted when the generation was published.
 func acceptedIn(m *segments.Manifest) string {
 	var list []string
 	for _, a := range m.Accepted {
@@ -142,7 +143,8 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState prints the time of the last complete build, a hold of publishing, and the as-of times of the live sets.
+// printState prints the time of the last complete build, whether publishing is on hold, and the as-of times of the live
+// sets.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
@@ -159,7 +161,8 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// notLive returns a text that names the generation which the last build checked, if another generation is live now.
+// notLive returns a text that names the generation that the last build published or confirmed, if another generation is
+// live now.
 func notLive(l *publish.Listing) string {
 	if l.Live {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds a warning for every set that loses users, even a single user. A warning about losses is important,
-// because a service may send messages to users who have left a suppressed set.
+// noteLosses adds a warning to the report for every set that loses users, even a single user. Such a warning is
+// important, because users who have left a suppressed set may receive messages.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -35,8 +35,9 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	}
 }
 
-// olderSets returns a warning for each set whose new as-of time is earlier than its as-of time in the live generation.
-// A set with unchanged users keeps the later time, unless a build with --force states the earlier time.
+// olderSets returns a warning for each set whose new as-of time (time up to which it contains all changes) is earlier
+// than in the live generation. A set with unchanged users keeps the later time, unless a build with --force states the
+// earlier time.
 func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warnings []string) {
 	if p.Base.Generation == nil {
 		return nil
@@ -57,17 +58,17 @@ func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warni
 	return warnings
 }
 
-// lossWarnings creates the warnings about users who leave sets.
+// lossWarnings creates the warnings of a report about users who leave sets.
 type lossWarnings struct {
 	accepted []segments.Accepted
 	// live is the name of the generation that services continue to use if they reject the losses. If nothing is
 	// published, live is "".
 	live string
-	// remedy returns advice on how to make services accept the loss.
+	// remedy returns a text that tells how to make services accept the loss.
 	remedy func(*publish.Change) string
 }
 
-// of returns the warnings about losses of users. Several sets in the same folder share one warning.
+// of returns the warnings about sets that lose users. Several sets in the same folder share one warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}
@@ -90,8 +91,8 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// told reports whether the removal of a set needs a separate warning, because services may require the set. The
-// accepted removal of a time zone needs no warning, because services accept it too.
+// told reports whether the removal of a set needs a separate warning, because services may require the set. If --accept
+// permits the removal of a time zone set, no warning is necessary, because services accept the removal too.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {
 		return l.live != "" && !l.passes(c)
@@ -127,8 +128,8 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// zones returns a warning about users who lose their time zone, if services reject this loss. The warning leaves out
-// the removal of a whole time zone, which has a separate warning.
+// zones returns a warning about users who lose their time zone, if services would reject this loss. The warning leaves
+// out the removal of a whole time zone set, which has a separate warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -144,7 +145,7 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder returns one warning about all sets of a folder that lose users. The warning names the set that loses most
+// folder returns one warning about all sets of a folder that lose users. This warning names the set that loses most
 // users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
@@ -159,7 +160,7 @@ func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 		users, len(changes), folder, most.What(), most.Removed, most.Before)
 }
 
-// noteWaiting adds a warning about new users of sets that only grow, if these users are not published.
+// noteWaiting adds a warning to the report about new users of sets that only grow, if these users are not published.
 func (r *buildReport) noteWaiting(changes []publish.Change, live *segments.Manifest, remedy string) {
 	for _, c := range changes {
 		grows := slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.Name == c.Set && s.OnlyGrows })

@@ -18,7 +18,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// segmentOf holds the arguments that name a segment or set of a generation.
+// segmentOf holds the command-line arguments that name a segment or set of a generation.
 type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
 	Generation string `placeholder:"GENERATION" help:"Name of the generation (published version of all segments and sets). Default: the generation that services use."`
@@ -32,7 +32,8 @@ type found struct {
 	users      *bitmap.Bitmap
 }
 
-// read reads the bitmap of the segment or set. For ids that are not dense, read also reads the dictionary of ids.
+// read reads the bitmap of the segment or set that the arguments name. For ids that are not dense, read also reads the
+// dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -97,7 +98,7 @@ func (f *found) jsonID(text []byte) json.RawMessage {
 // only the most similar name.
 const listedNames = 10
 
-// unknown returns the error for a segment or set that the generation does not contain.
+// unknown returns the error for the name of a segment or set that the generation does not contain.
 func (c *segmentOf) unknown(generation string, names []string) error {
 	err := fmt.Errorf("segment or set %q does not exist in generation %s", c.Segment, generation)
 	if len(names) <= listedNames {
@@ -123,7 +124,7 @@ type membership struct {
 	text []byte
 }
 
-// Run prints whether users are in the segment or set, or prints some of its users.
+// Run prints whether given users are in a segment or set, or prints some of its users.
 func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))

@@ -14,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// approval holds the flags that permit changes which the guard (the check against the live generation) rejects.
+// approval holds the flags that permit changes that the guard (the check against the live generation) would reject.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
 	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change to accept although the safety checks reject the change, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
@@ -33,7 +33,7 @@ func (a *approval) check() error {
 	return nil
 }
 
-// accept adds the changes in the flags --accept to the plan.
+// accept adds the changes that the flags --accept permit to the plan.
 func (a *approval) accept(plan *ingest.Plan) error {
 	for _, text := range a.Accept {
 		accepted, err := publish.ParseAcceptance(text, a.Reason)
@@ -45,7 +45,7 @@ func (a *approval) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// forcedBy returns the reason that the manifest contains for --force. The manifest contains the reason even if the
+// forcedBy returns the reason for --force that the manifest must contain. The manifest contains this reason even if the
 // guard has rejected nothing, because a user of --force accepts all findings.
 func (a *approval) forcedBy() string {
 	if !a.Force {
@@ -54,7 +54,8 @@ func (a *approval) forcedBy() string {
 	return a.Reason
 }
 
-// publication checks and publishes the result of a build or an amend, after the inputs were read.
+// publication checks and publishes the result of a build or of an amend (publish of some sets), after the inputs were
+// read.
 type publication struct {
 	Approval           approval
 	setsAnyway, dryRun bool
@@ -68,18 +69,19 @@ type publication struct {
 	held      error // error about the hold that existed at the beginning
 }
 
-// content is the result of a build or of an amend, which publication publishes.
+// content is the result of a build or of an amend (publish of some sets), which a publication checks and publishes.
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
-	// propose returns a proposal to publish the content after the live generation base. Callers may call propose again
-	// with another live generation. The base in the proposal numbers users in the same way as the candidate.
+	// propose returns a proposal to publish the content in place of the live generation base. Callers may call propose
+	// again with another live generation. The bitmaps of the proposal's base and of its candidate have the user numbers
+	// of the same dictionary.
 	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
-	// mayRepeat reports whether the content may be published after the generation now, which another process published
-	// meanwhile.
+	// mayRepeat reports whether the content may be published in place of the generation "now", which another process
+	// published meanwhile.
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// begin checks for a hold of publishing before the inputs are read. The publish at the end checks for a hold again.
+// begin checks, before the inputs are read, whether publishing is on hold. The publish at the end checks this again.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)
@@ -91,8 +93,8 @@ func (p *publication) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// publish publishes the content. If another process publishes a generation meanwhile, publish tries again over that
-// generation, unless this would lose changes.
+// publish publishes the result of a build or amend. If another process publishes a generation meanwhile, publish tries
+// again to replace that generation, unless this would lose changes.
 func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
 	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
 		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
@@ -158,8 +160,8 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// guard checks a proposal against the limits on changes. guard returns an error if the limits forbid a change, or if
-// reading the location fails.
+// guard checks whether the changes that a proposal makes stay within the limits. guard returns an error if the limits
+// forbid a change, or if reading the location fails.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report
 	report.Before = proposal.Base.Name
@@ -182,8 +184,8 @@ func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*p
 	return found, refused(found)
 }
 
-// publishSets publishes only the new users of sets that only grow, after the guard or a hold has stopped the build.
-// publishSets returns the reason for the stop.
+// publishSets publishes only the new users of sets that only grow, after the guard or a hold has stopped the publish of
+// the whole build. publishSets returns the reason for the stop.
 func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
 	found *publish.Findings, why error) error {
 	report := p.report
@@ -213,7 +215,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	return &partlyError{why}
 }
 
-// partlyError reports that the build has published only the sets that grew.
+// partlyError reports that a build has published only those sets that may only grow and that users joined.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {

@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// buildReport is the report of the commands build and amend, as a table or with --json as JSON.
+// buildReport is the report of the commands build and amend, which they print as tables, or with --json as JSON.
 type buildReport struct {
 	// Status is one of these texts: published, sets published, unchanged, dry run, overlap, bad input, refused, lost
 	// the race, on hold, failed.
@@ -24,14 +24,14 @@ type buildReport struct {
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
 	Before     string `json:"before,omitempty"` // the previous live generation
-	// ComparedWith is the newest generation, if no generation is live.
+	// ComparedWith names the newest generation, with which the build was compared because no generation is live.
 	ComparedWith string `json:"compared_with,omitempty"`
 	// IDs describes user ids that are not dense.
 	IDs      *idsReport        `json:"ids,omitempty"`
 	Segments []builtSegment    `json:"segments,omitempty"`
 	Sets     []builtSet        `json:"sets,omitempty"`
 	Overlaps []publish.Overlap `json:"overlaps,omitempty"` // common users of segments
-	// FurtherZones is the number of users who are in more than one set of a time zone.
+	// FurtherZones is the number of users who are in more than one time zone set.
 	FurtherZones uint64           `json:"further_zones,omitempty"`
 	Changes      []publish.Change `json:"changes,omitempty"`
 	SetChanges   []publish.Change `json:"set_changes,omitempty"`
@@ -44,7 +44,8 @@ type buildReport struct {
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
 	// SetsThatGrew lists the published changes, if only sets that grew were published.
 	SetsThatGrew []publish.Grown `json:"sets_that_grew,omitempty"`
-	// Amended lists the sets that an amend has replaced. An amend does not change any other set or segment.
+	// Amended lists the sets that an amend (publish of some sets) has replaced. An amend does not change any other set
+	// or segment.
 	Amended []string `json:"amended,omitempty"`
 	// Kept lists the sets that keep users of an amend, because the input files of the build are older than the amend.
 	Kept []publish.Kept `json:"kept,omitempty"`
@@ -103,8 +104,8 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	r.FurtherZones = result.Candidate.FurtherZones()
 }
 
-// noteSets adds the sets of the new generation to the report. noteSets runs a second time, because the guard determines
-// which sets only grow.
+// noteSets adds the sets of the new generation to the report. noteSets runs before and after the guard, because the
+// guard determines which sets only grow.
 func (r *buildReport) noteSets(c *publish.Candidate) {
 	if len(r.Sets) == 0 {
 		for _, s := range c.DescribeSets() {
@@ -116,7 +117,7 @@ func (r *buildReport) noteSets(c *publish.Candidate) {
 	}
 }
 
-// noteFindings adds the findings of the guard to the report.
+// noteFindings adds the findings of the guard (changes and refusals) to the report.
 func (r *buildReport) noteFindings(found *publish.Findings) {
 	r.ComparedWith = found.ComparedWith
 	r.Changes, r.NoSegment, r.SetChanges, r.Week = found.Changes, found.NoSegment, found.Sets, found.Drift
@@ -146,10 +147,10 @@ func (r *buildReport) notePublished(p *publish.Published) {
 	}
 }
 
-// setsPublished is the status of a build that has published only sets that only grow.
+// setsPublished is the status in the report of a build that has published only sets that only grow.
 const setsPublished = "sets published"
 
-// printAs writes the report as JSON or as text for people.
+// printAs writes the report of a build as JSON or as text.
 func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return terminal.JSON(w, r)
@@ -157,7 +158,7 @@ func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 	return r.print(w)
 }
 
-// print writes the report as text for people.
+// print writes the report of a build as text.
 func (r *buildReport) print(w io.Writer) error {
 	err := errors.Join(r.printSegments(w), r.printSets(w))
 	if r.IDs != nil {
@@ -198,7 +199,7 @@ func (r *buildReport) print(w io.Writer) error {
 		printDrift(w, r.Week), r.printEnd(w))
 }
 
-// printZones prints the number of users with several time zones.
+// printZones prints how many users are in several time zone sets.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
 		fmt.Fprintf(w, "time zones: %d users are in more than one set of %s, and the first set in the order above "+
@@ -217,7 +218,7 @@ func (r *buildReport) printSegments(w io.Writer) error {
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// shownSets is the maximum number of sets in the text for people. The JSON report contains all sets.
+// shownSets is the maximum number of sets in the text report. The JSON report contains all sets.
 const shownSets = 60
 
 func (r *buildReport) printSets(w io.Writer) error {
@@ -241,7 +242,8 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	return err
 }
 
-// growth describes a set that only grows, with the permitted loss. For other sets, growth returns "".
+// growth returns a text for a set that only grows, with the percentage of users who may leave. For other sets, growth
+// returns "".
 func growth(onlyGrows bool, maxLoss float64) string {
 	switch {
 	case !onlyGrows:
@@ -252,7 +254,7 @@ func growth(onlyGrows bool, maxLoss float64) string {
 	return fmt.Sprintf("only grows (%g %% may leave)", maxLoss)
 }
 
-// shownFiles is the maximum number of input files in the text for people. The JSON report contains all input files.
+// shownFiles is the maximum number of input files in the text report. The JSON report contains all input files.
 const shownFiles = 20
 
 // printFiles prints the number of rows in each input file.
@@ -332,8 +334,8 @@ func bound(id *uint32) string {
 	return fmt.Sprint(*id)
 }
 
-// printDrift prints a table of the changes within a week. If the weekly changes were not computed, printDrift prints
-// nothing.
+// printDrift prints a table of the changes of segments within a week. If the weekly changes were not computed,
+// printDrift prints nothing.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil
@@ -368,7 +370,7 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// percentOf formats a percentage in the form that --accept accepts.
+// percentOf formats a percentage in the form that the flag --accept expects.
 func percentOf(percent float64) string {
 	text := segments.PercentText(percent)
 	if !strings.Contains(text, ".") {

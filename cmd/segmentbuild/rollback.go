@@ -24,7 +24,7 @@ type rollbackCommand struct {
 	at         `embed:""`
 }
 
-// These constants are the values of status in the report of a rollback.
+// These constants are the values of the field "status" in the report of a rollback.
 const (
 	rollbackDone      = "rolled back"
 	rollbackUnchanged = "unchanged"
@@ -43,14 +43,14 @@ type rollbackReport struct {
 	// not change.
 	Segments string            `json:"segments_of"`
 	Carried  []publish.Carried `json:"carried,omitempty"`
-	// Accepted lists the sets that --also-roll-back names and that lose users.
+	// Accepted lists the sets that the flag --also-roll-back names and that lose users.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`
 	// Shrinks lists the sets that lose users although they are marked only-grows.
 	Shrinks []publish.Change `json:"shrinks,omitempty"`
 }
 
-// noteShrinks adds the sets that lose users although the earlier manifest marks them only-grows.
+// noteShrinks adds to the report the sets that lose users although the earlier manifest says that they only grow.
 func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	for _, s := range before.Sets {
 		for _, c := range r.Sets {
@@ -61,7 +61,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	}
 }
 
-// Run makes an earlier generation live again, after reading and checking it.
+// Run reads and checks an earlier generation, and makes it live again.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New("--hold: must have a reason, which segmentbuild build and list show"))
@@ -89,8 +89,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on.Out, report)
 }
 
-// print describes the live generation in the form of a build report. For a dry run, print describes the generation that
-// would become live.
+// print writes a report about the live generation in the form of a build report. For a dry run, the report is about the
+// generation that would become live.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
 		note := "as it is live"
@@ -133,7 +133,8 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
-		// The hold begins first, so that no build publishes over the rollback, even if a later step fails.
+		// Set the hold first, so that no build replaces the generation that the rollback makes live, even if a later
+		// step fails.
 		if err := publisher.SetHold(ctx, c.Hold); err != nil {
 			return nil, err
 		}
@@ -173,7 +174,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// note adds the changes between base and the planned generation to the report.
+// note adds the changes from the live generation to the generation that the rollback plans to the report.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {
@@ -208,7 +209,7 @@ type releaseHoldReport struct {
 	Released *publish.Hold `json:"released"` // null: there was no hold
 }
 
-// Run ends a hold of publishing.
+// Run ends the hold on publishing, so that builds may publish again.
 func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {

@@ -13,12 +13,13 @@ var spellings = map[string]func(dst []byte, user uint32) []byte{
 
 func spellDense(dst []byte, user uint32) []byte { return strconv.AppendUint(dst, uint64(user), 10) }
 
-// spellUint64 appends an id in which the upper bits increase with the user number, as in ids that contain a time.
+// spellUint64 appends an id for a synthetic user. The upper bits of the ids increase with the user number, as in ids
+// that contain a time.
 func spellUint64(dst []byte, user uint32) []byte {
 	return strconv.AppendUint(dst, 1<<62|uint64(user)<<22|scatter(uint64(user))>>42, 10)
 }
 
-// spellUUID appends a UUID of version 4.
+// spellUUID appends a version 4 UUID for a synthetic user.
 func spellUUID(dst []byte, user uint32) []byte {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], scatter(uint64(user)))
@@ -33,7 +34,7 @@ func spellUUID(dst []byte, user uint32) []byte {
 	return dst
 }
 
-// spellText appends a text id such as user-17@example.com.
+// spellText appends a text id for a synthetic user, such as user-17@example.com.
 func spellText(dst []byte, user uint32) []byte {
 	return append(strconv.AppendUint(append(dst, "user-"...), uint64(user), 10), "@example.com"...)
 }

@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Users is a range of synthetic user ids with their distribution over segments. The same seed always gives the same
-// users.
+// Users is a range of synthetic user ids, together with their distribution over segments. The same seed always gives
+// the same users.
 type Users struct {
 	First, Count uint32  // the ids First to First+Count-1
 	Shares       []share // a sum above 100 % is an error; users in no share are in no segment
@@ -21,7 +21,7 @@ type Users struct {
 	Seed       uint64
 }
 
-// share is a segment with its percentage of the users.
+// share is a segment with the percentage of synthetic users who are in it.
 type share struct {
 	Segment string
 	Percent float64
@@ -45,7 +45,8 @@ func (u *Users) Check() error {
 	return nil
 }
 
-// All yields each user, as the index of its share and its id. All ends early when ctx ends.
+// All yields each synthetic user: the index of the user's segment in Shares, and the user's id. All ends early when ctx
+// ends.
 func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	until, n := u.bounds(), uint64(u.Count)
 	step := coprime(n)
@@ -63,7 +64,7 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// bounds returns the upper bounds of the shares, in units of 1/2^32 of all users.
+// bounds returns, for each segment in Shares, where its range of users ends, in units of 1/2^32 of all users.
 func (u *Users) bounds() []uint64 {
 	var until []uint64
 	sum := 0.0
@@ -74,8 +75,8 @@ func (u *Users) bounds() []uint64 {
 	return until
 }
 
-// shareOf returns the index of the share that contains the user at a position in the range. For a user in no share,
-// shareOf returns the number of shares.
+// shareOf returns the index of the segment in Shares to which the user at a position in the id range belongs. For a
+// user in no segment, shareOf returns len(Shares).
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {
@@ -96,8 +97,8 @@ func mulMod(i, step, n uint64) uint64 {
 	return rest
 }
 
-// coprime returns a number near 0.618 n that has no common divisor with n. The multiples of a coprime number modulo n
-// visit every number below n.
+// coprime returns a number near 0.618 n that has no common divisor with n. The multiples of such a number modulo n take
+// every value below n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {

@@ -18,7 +18,7 @@ type writer interface {
 	Close() error
 }
 
-// fileName returns the default file name for a segment in the given format.
+// fileName returns the default name for the file with a segment's user ids in the given format.
 func fileName(segment, format string) string {
 	if format == "text" {
 		return segment + ".txt"
@@ -26,7 +26,8 @@ func fileName(segment, format string) string {
 	return segment + "." + format
 }
 
-// newWriter returns a writer for a format: text (one id per line), csv (user_id,segment), parquet (user_id) or roaring.
+// newWriter returns a writer of user ids for one of the file formats "text" (one id per line), "csv" (user_id,segment),
+// "parquet" (user_id) and "roaring".
 func newWriter(to io.Writer, format, segment string) (writer, error) {
 	out := bufio.NewWriterSize(to, 1<<20)
 	switch format {
@@ -61,7 +62,7 @@ func (w *lineWriter) Add(id uint32) error {
 
 func (w *lineWriter) Close() error { return w.out.Flush() }
 
-// row is a row of a Parquet file. The name of the type row is the name of the Parquet schema.
+// row is a row of a Parquet file of user ids. The name of the type becomes the name of the Parquet schema.
 type row struct {
 	UserID int64 `parquet:"user_id,snappy"`
 }

@@ -4,7 +4,7 @@
 //
 //	compose FILE
 //
-// The command has a Go module of its own, because no other code needs the library.
+// Command compose has a Go module of its own, because no other code needs the library of docker compose.
 package main
 
 import (

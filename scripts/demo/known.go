@@ -12,8 +12,8 @@ import (
 // suppressed is the name of the set whose users receive no messages.
 const suppressed = "opted-out"
 
-// known holds the limits and the users of segments and sets, as the service reports them. The demo computes the
-// expected results of a blast from the limits, segments and sets.
+// known holds the limits and the users of segments and sets, as the service reports them. From these, the demo computes
+// the expected results of a blast (large campaign).
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
@@ -41,14 +41,14 @@ func learn(ctx context.Context, service *client.Client) (*known, error) {
 	return k, err
 }
 
-// wanted holds the expected results of a blast.
+// wanted holds the numbers of users that a blast (large campaign) should allow and deny.
 type wanted struct {
 	segments          map[string]api.SegmentSummary
 	daily, suppressed int
 }
 
-// want returns the expected results of a message. For the users in others, the message is the m-th message of the day.
-// For all other users, it is the n-th message of the day.
+// want returns how many users a message should reach. For the users in the bitmap others, the message is the m-th
+// message of the day. For all other users, the message is the n-th one of the day.
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()
@@ -75,7 +75,7 @@ func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int
 	return w
 }
 
-// implied returns the number of users in a segment who may receive an n-th message on the same day.
+// implied returns how many users of a segment may, by the limits, receive an n-th message on the same day.
 func (k *known) implied(segment string, users, n int) int {
 	list, ok := k.limits.Segments[segment]
 	if !ok {

@@ -1,5 +1,6 @@
-// Command demo sends large campaigns (blasts) through a running capper service and prints the decisions. The command
-// compares the totals with the totals that follow from the limits. The script scripts/demo.sh runs this command.
+// Command demo makes the filter calls of large campaigns (blasts) to a running capper service and prints the decisions.
+// The demo compares the totals with the totals that follow from the limits. The script scripts/demo.sh runs this
+// command.
 package main
 
 import (
@@ -47,8 +48,8 @@ func main() {
 	}
 }
 
-// run makes the calls of all blasts to the audience, and of a further blast to an audience expression. run returns the
-// users whom the first blast allowed.
+// run makes the filter calls of all blasts (large campaigns) to the audience, and of a further blast to an audience
+// expression. run returns the users whom the first blast allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
 	service, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
@@ -86,11 +87,11 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// expression is the audience expression of the last blast. The service evaluates the expression.
+// expression selects the users of the last blast (large campaign). The service evaluates this audience expression.
 const expression = "vip | new - country/my"
 
-// sendExpression makes the calls of a further blast, to an audience expression. The users of the earlier blasts have
-// already received a message from each of the earlier blasts.
+// sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. The users of the
+// earlier blasts have already received a message from each of them.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
@@ -125,7 +126,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send makes filter calls about the users of a request, and prints the progress. send passes the allowed users to the
+// send makes filter calls for all users of a request, and prints the progress. send passes the allowed users to the
 // function allow.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
@@ -145,7 +146,7 @@ func send(ctx context.Context, out io.Writer, service *client.Client, request *c
 	return &total, time.Since(start), err
 }
 
-// report prints the decisions of a blast, and compares them with the expected totals.
+// report prints the numbers of decisions about a blast (large campaign), and compares them with the expected numbers.
 func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),
 		s.Allowed)

@@ -14,11 +14,11 @@ import (
 	"capper/client"
 )
 
-// senders is the number of parallel senders. Each sender has a separate client of the pacer, as if it ran on a machine
-// of its own. All senders use the same service.
+// senders is the number of parallel senders in the demo. Each sender has a separate client of the pacer, as if it ran
+// on a machine of its own. All senders use the same service.
 const senders = 8
 
-// together is the number of users to whom a sender sends together.
+// together is the number of users in one batch of a sender: it sends to all of them at the same time.
 const together = 50
 
 // sent records the sends that one sender made at one time.
@@ -27,8 +27,8 @@ type sent struct {
 	users int
 }
 
-// pace sends to the users at the rate of the service's pacer, prints the duration, and compares the actual rate with
-// the configured rate.
+// pace sends to the users at the rate that the service's pacer (rate limiter) allows, and prints the duration. pace
+// then compares the actual rate with the configured rate.
 func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -100,7 +100,7 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	return all, context.Cause(ctx)
 }
 
-// sender sends to batches of users until the channel is closed.
+// sender takes batches of users from the channel work, and sends to each batch when the pacer allows it.
 func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 	"capper/client"
 )
 
-// randomCalls is the number of parallel calls that random makes, and randomBatch is the number of users in each call.
+// randomCalls is the number of parallel filter calls that the function random makes, and randomBatch is the number of
+// users in each.
 const (
 	randomCalls = 4
 	randomBatch = 10_000
 )
 
-// random sends messages to the ids in a file in random order, as strings. random prints the number of decided users per
-// second. If the ids are UUIDs, every second message uses packed ids.
+// random makes filter calls with the ids from a file, in random order and as strings. random prints the number of
+// decided users per second. If the ids are UUIDs, every second message uses ids in packed form.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -51,7 +52,7 @@ func random(ctx context.Context, out io.Writer, url, file string) error {
 	return nil
 }
 
-// pack converts UUIDs to packed ids. For other ids, the result ok is false.
+// pack converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result ok is false.
 func pack(ids []string) (packed [][16]byte, ok bool) {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
@@ -63,7 +64,8 @@ func pack(ids []string) (packed [][16]byte, ok bool) {
 	return packed, true
 }
 
-// sendAll sends the request for all users in batches, and prints the rate. The function part sets the users of a batch.
+// sendAll makes filter calls for all users in batches, and prints the number of users per second. The function part
+// sets the users of a batch.
 func sendAll(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest, form string,
 	users int, part func(request *client.FilterRequest, from, to int)) error {
 	calls, ctx := errgroup.WithContext(ctx)

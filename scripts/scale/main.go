@@ -1,5 +1,6 @@
-// Command scale computes a deployment of capper for hundreds of millions of users, and simulates a large campaign (a
-// blast) on the deployment. The page docs/design/scale.md shows the output, and says which constants were measured.
+// Command scale computes which machines a deployment of capper for hundreds of millions of users needs, and simulates a
+// large campaign (a blast) on it. The page docs/design/scale.md shows the output, and says which constants were
+// measured.
 //
 //	go run ./scripts/scale
 package main
@@ -21,9 +22,9 @@ func main() {
 	}
 }
 
-// These constants are seconds of processor time for one user. The values for masters, for the service and for calls
-// with one user are from docs/benchmarks.md. The values for the engine and for a replica are from the first blast of
-// the demo.
+// These constants are the seconds of processor time that a decision about one user takes. The values for Redis masters,
+// for the service and for calls with one user are from docs/benchmarks.md. The values for the campaign engine and for a
+// replica are from the first blast of the demo.
 const (
 	nearMaster  = 1.4e-6  // consecutive users, in calls with 65,536 users
 	farMaster   = 6.1e-6  // random users, who all have earlier sends
@@ -43,10 +44,11 @@ const (
 	objectPrice   = 0.023 // for 1 GiB in S3
 )
 
-// instances is the number of instances of the service. Each of three zones has one instance, because a zone may fail.
+// instances is the number of instances of the service. Each of three availability zones has one instance, because a
+// zone may fail.
 const instances = 3
 
-// loads returns the loads that docs/design/scale.md describes.
+// loads returns the numbers of users and sends that docs/design/scale.md assumes, by name.
 func loads() map[string]sizing.Load {
 	load := func(users int64, density, calls float64) sizing.Load {
 		return sizing.Load{Users: users, Density: density, Blast: 10_000_000, Within: 2 * time.Minute, Single: calls,
@@ -55,7 +57,7 @@ func loads() map[string]sizing.Load {
 	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
 }
 
-// order is the order of the columns in the output.
+// order is the order of the loads in the columns of the output.
 var order = []string{"270 million", "1 billion"}
 
 func report(out io.Writer) error {
@@ -66,7 +68,7 @@ func report(out io.Writer) error {
 	return blasts(out)
 }
 
-// plans prints the resources that each load requires.
+// plans prints the machines, memory and costs that each load requires.
 func plans(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
@@ -121,12 +123,12 @@ func redisDisk(l sizing.Load) float64 { return sizing.AppendOnly(l) * float64(l.
 // sendsADay returns the number of recorded sends per day, if l.Days is the longest window.
 func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Days }
 
-// auditDay returns the number of bytes of audit records per day: two bytes for each send, and 35 bytes for each call
-// with one user.
+// auditDay returns how many bytes of audit records (decisions) a load writes per day: two bytes for each send, and 35
+// bytes for each call with one user.
 func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
 
-// network returns the monthly price of the traffic to Redis, from Redis, and to the replicas. Two thirds of the traffic
-// goes from one zone to another.
+// network returns the monthly price of the network traffic to Redis, from Redis, and to the replicas. Two thirds of
+// this traffic goes from one availability zone to another.
 func network(l sizing.Load) float64 {
 	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
 	return bytes * 2 / 3 / gib * networkPrice
@@ -141,8 +143,9 @@ func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
 
 func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
-// demo returns the system of `make demo`, which has 3 masters with one replica each, one instance and the engine, on
-// one machine with the given number of cores. The argument recorded is the fraction of users who are allowed.
+// demo returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and the campaign
+// engine, on one machine. The argument cores is the number of cores of this machine, and recorded is the fraction of
+// users who are allowed.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
 		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
@@ -163,8 +166,9 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed returns a system for a load, with a separate machine for each process. The argument open is the number of
-// parallel calls. The blast has 10 million random users, so every decision reads a different bucket.
+// deployed returns the deployment for the named load, with a separate machine for each process. The argument open is
+// the number of parallel calls. The blast has 10 million random users, so every decision reads a different bucket of
+// users in Redis.
 func deployed(name string, open int) System {
 	l := loads()[name]
 	return System{Name: fmt.Sprintf("%s, %d open", name, open), Blast: int(l.Blast), Call: 100_000, InFlight: open,
@@ -173,15 +177,16 @@ func deployed(name string, open int) System {
 		SingleWork: single}
 }
 
-// failing returns the system s with a failover, during which the master with most users is down for three seconds.
+// failing returns a copy of the system s with a failover, during which the Redis master with most users is down for
+// three seconds.
 func failing(s System) System {
 	s.Name += ", failover"
 	s.DownFor = 3 * time.Second
 	return s
 }
 
-// systems returns the systems that docs/design/scale.md describes. Each blast of the demo has the number of cores that
-// were available when the blast was measured.
+// systems returns the deployments that docs/design/scale.md describes. For each blast of the demo, the number of cores
+// is the number that was available when the blast was measured.
 func systems() []System {
 	list := []System{
 		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),
@@ -193,7 +198,7 @@ func systems() []System {
 	return list
 }
 
-// blasts simulates the blast on each system and prints the results.
+// blasts simulates the blast (large campaign) on each system and prints the results.
 func blasts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "blast\ttook\tusers/s\tcall\tslowest\tmaster\treplica\tinstance\tto replicas\tone user waits")
@@ -208,6 +213,6 @@ func blasts(out io.Writer) error {
 	return w.Flush()
 }
 
-// replicated is the number of bytes that a replica receives for a recorded send to a user with 5 earlier sends. The
-// number is the sum 12 × 6 + 64.5.
+// replicated is the number of bytes that a Redis replica receives for a recorded send to a user with 5 earlier sends:
+// 12 × 6 + 64.5.
 const replicated = 136.5

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// System is a deployment, with the large campaign (the blast) that it decides. All fields for work are seconds of
-// processor time for one user.
+// System is a deployment of capper, together with the large campaign (the blast) about which it decides. All fields for
+// work are seconds of processor time for one user.
 type System struct {
 	Name string
 
@@ -30,15 +30,15 @@ type System struct {
 	// Shared is the number of cores of a machine that all processes share. The value 0 means that each process has a
 	// machine of its own.
 	Shared float64
-	// Single is the number of calls per second with one user, while the blast runs. SingleWork is the processor time in
-	// a master for such a call, in seconds.
+	// Single is the number of calls per second with one user, while the blast runs. SingleWork is the processor time
+	// that a Redis master needs for such a call, in seconds.
 	Single, SingleWork float64
-	// DownFor is the duration of a failover, during which the master with most users does no work. The failover begins
-	// one second after the beginning of the blast.
+	// DownFor is the duration of a failover, during which the Redis master with most users does no work. The failover
+	// begins one second after the beginning of the blast.
 	DownFor time.Duration
 }
 
-// Result describes the effect of a blast on a system.
+// Result describes how long the calls of a blast take on a system, and how busy the processes are.
 type Result struct {
 	Took       time.Duration
 	Median     time.Duration // median duration of a call
@@ -57,7 +57,7 @@ const (
 	pipelined = 2 * 2048
 )
 
-// server is a queue of work that a process does in order.
+// server is a process of the simulated system, with a queue of work that it does in order.
 type server struct {
 	cores float64 // number of cores that it may use
 	queue []piece
@@ -65,13 +65,14 @@ type server struct {
 	down  bool
 }
 
-// piece is the work for one call in one server.
+// piece is the work that one call causes in one simulated process.
 type piece struct {
 	call *call
 	work float64
 }
 
-// call is a call that passes through the engine, an instance, all masters and their replicas.
+// call is a simulated call, which passes through the campaign engine, an instance, all Redis masters and their
+// replicas.
 type call struct {
 	users int
 	began time.Duration
@@ -80,7 +81,7 @@ type call struct {
 	ready time.Duration // earliest time at which the next stage begins
 }
 
-// These constants are the stages of a call.
+// These constants are the stages through which a simulated call passes.
 const (
 	inEngine = iota
 	inInstance
@@ -89,7 +90,7 @@ const (
 	over
 )
 
-// simulation is the state of a system during a blast. The time of a simulation advances in ticks.
+// simulation is the state of a simulated system during a blast. The time of a simulation advances in ticks.
 type simulation struct {
 	System
 	now                       time.Duration
@@ -123,11 +124,11 @@ func servers(n int, cores float64) []*server {
 	return list
 }
 
-// fullest returns the fraction of the users on the master with most users.
+// fullest returns the fraction of all users that the Redis master with most users stores.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
-// shareOf returns the fraction of the users on master i. The numbers of partitions on two masters differ by at most
-// one.
+// shareOf returns the fraction of all users that Redis master i stores. The numbers of partitions on two masters differ
+// by at most one.
 func shareOf(i, shards int) float64 {
 	n := partitions / shards
 	if i < partitions%shards {
@@ -136,7 +137,7 @@ func shareOf(i, shards int) float64 {
 	return float64(n) / partitions
 }
 
-// step advances the simulation by one tick.
+// step advances the time of the simulation by one tick.
 func (s *simulation) step() {
 	for s.unsent > 0 && len(s.open) < s.InFlight {
 		s.send()
@@ -151,7 +152,7 @@ func (s *simulation) step() {
 	s.open = slices.DeleteFunc(s.open, func(c *call) bool { return c.stage == over })
 }
 
-// send begins the next call of the blast.
+// send starts the next call of the simulated blast.
 func (s *simulation) send() {
 	c := &call{users: min(s.Call, s.unsent), began: s.now, left: 1}
 	s.unsent -= c.users
@@ -159,8 +160,8 @@ func (s *simulation) send() {
 	s.engine[0].queue = append(s.engine[0].queue, piece{c, float64(c.users) * s.Engine})
 }
 
-// work lets every server work for one tick. If the servers on a shared machine need more processor time than the
-// machine has, each server gets a fraction of its time.
+// work lets every simulated process work for one tick. If the processes on a shared machine need more processor time
+// than the machine has, each gets only a fraction of the time that it needs.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
 	s.masters[0].down = s.now >= time.Second && s.now < time.Second+s.DownFor
@@ -178,8 +179,8 @@ func (s *simulation) work() {
 	}
 }
 
-// copies returns the number of processes that server i represents. Each of the last Shards servers represents all
-// replicas of one master.
+// copies returns how many processes the simulated server i represents. Each of the last Shards servers represents all
+// replicas of one Redis master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
 		return float64(s.Replicas)
@@ -187,7 +188,7 @@ func (s *simulation) copies(i, n int) float64 {
 	return 1
 }
 
-// waits returns the seconds of processor time for all work in the queue.
+// waits returns how many seconds of processor time all work in the server's queue needs.
 func (s *server) waits() (work float64) {
 	for _, p := range s.queue {
 		work += p.work
@@ -195,7 +196,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants returns the seconds of processor time that the server can use in one tick.
+// wants returns how many seconds of processor time the server can use in one tick.
 func (s *server) wants() float64 {
 	if s.down {
 		return 0
@@ -203,7 +204,7 @@ func (s *server) wants() float64 {
 	return min(s.cores*tick.Seconds(), s.waits())
 }
 
-// run removes an amount of work from the queue.
+// run removes work, as an amount of processor time, from the server's queue.
 func (s *server) run(work float64) {
 	s.done += work
 	for len(s.queue) > 0 && s.queue[0].work <= work+1e-12 {
@@ -216,7 +217,7 @@ func (s *server) run(work float64) {
 	}
 }
 
-// advance gives a call to the servers of its next stage.
+// advance adds the work of a call's next stage to the queues of the servers.
 func (s *simulation) advance(c *call) {
 	c.stage++
 	users := float64(c.users)

@@ -1,8 +1,8 @@
-// Command turns compares the processor time of two versions of capper for the same filter calls. The command sends each
-// call to the versions in turns. For each user of a blast and for each random user, it prints the time of the service
-// (HTTP, decoding, segments, store) and the time of Redis. A third service runs the new version with live changes of a
-// set for 1 % of the users. Each service uses a separate Redis Cluster. Run the command on an idle machine, from the
-// root of the repository:
+// Command turns compares the processor time that two versions of capper need for the same filter calls. It sends each
+// call to one version after the other. It prints the time per user, of the service (HTTP, decoding, segments, store)
+// and of Redis, for the users of a blast and for random users. A third service runs the new version with live changes
+// of a set for 1 % of the users. Each service uses a separate Redis Cluster. The command must run on an idle machine,
+// from the root of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main
@@ -27,7 +27,7 @@ import (
 
 const batch = 10_000 // number of users in a call
 
-// side is a running service with its Redis Cluster.
+// side is one of the compared services: a running service with its Redis Cluster.
 type side struct {
 	name    string
 	url     string
@@ -93,7 +93,7 @@ func run(before, after, builder string, users, rounds int) error {
 	return nil
 }
 
-// publish publishes all users as one segment, and an empty set.
+// publish publishes all users as one segment, and an empty set, with the program segmentbuild.
 func publish(dir, builder string, ids []uint32) error {
 	var text bytes.Buffer
 	for _, id := range ids {
@@ -184,7 +184,8 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// change removes 1 % of the users from the set. The removed users are not in the set, so decisions do not change.
+// change makes API calls that remove 1 % of the users from the set. These users are not in the set, so decisions do not
+// change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32
 	for i := 0; i < len(ids); i += 100 {
@@ -216,7 +217,7 @@ func (s *side) post(path string, body []byte, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// compare sends each call to all sides in turns, and prints the medians over the rounds.
+// compare sends each filter call to all services in turns, and prints the medians over the rounds.
 func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	service := make([][]float64, len(sides))
 	redis := make([][]float64, len(sides))
@@ -293,7 +294,7 @@ func processorTime(pids ...int) float64 {
 	return total
 }
 
-// ratio returns the median of the ratios over all rounds.
+// ratio returns the median, over all rounds, of the ratio of two processor times.
 func ratio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {
