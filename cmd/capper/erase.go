@@ -67,8 +67,8 @@ type target struct {
 }
 
 // targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense ids
-// (32-bit numbers). A failure then shows when the command tries to erase a user. This attempt is safe, because the URL
-// path with a number as user id is the same for all kinds of ids.
+// (32-bit numbers). If the ids are of another kind, erasing a user fails. Erasing a user by number is safe, because the
+// URL path with a number as user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {

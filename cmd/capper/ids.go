@@ -28,7 +28,7 @@ func (c *idsCommand) Help() string {
 		"is faster. The image of a dense id is the id itself."
 }
 
-// longestLine is the maximum length in bytes of a line in the file of ids. It is longer than any spelling of an id.
+// longestLine is the maximum length in bytes of a line in the file of ids, and is longer than any spelling of an id.
 const longestLine = 64 << 10
 
 // Run prints each id of the file with its id image (64-bit keyed hash of the id).

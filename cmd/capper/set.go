@@ -95,8 +95,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". Without this check, the command
-// would treat file names from a shell pattern such as lists/*.txt as text ids of users.
+// existing returns the first argument that is the name of an existing file, or "". Without the check by existing, the
+// command would treat file names from a shell pattern such as lists/*.txt as text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {

@@ -104,8 +104,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-// Start starts a service and returns when the service is ready for calls. If a start step fails or ctx ends before,
-// Start stops the components that it has started.
+// Start starts a service and returns when the service is ready for calls. If a step of the start fails, or ctx ends
+// during the start, Start stops the components that it has started.
 func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Watcher == nil {
 		return nil, errors.New("app: Config.Watcher must be set")
@@ -140,8 +140,8 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 // Addr returns the address of the API's listener.
 func (s *Service) Addr() net.Addr { return s.endpoints[0].listener.Addr() }
 
-// Failed returns a channel that receives an error when a network listener fails. After such an error the service is
-// unusable, and the caller must stop it.
+// Failed returns a channel that receives an error when a network listener fails. After the error of a listener, the
+// service is unusable, and the caller must stop the service.
 func (s *Service) Failed() <-chan error { return s.failed }
 
 // Stop finishes the running calls and then stops the service, in named steps with time limits. The error of Stop lists
@@ -205,8 +205,9 @@ func (s *Service) steps() []step {
 	}
 }
 
-// These constants are the memory in bytes that the service needs in addition to its configured bounds. They cover the
-// program itself, each user in a running call, and the embedded store without its cache (docs/operating.md, Memory).
+// These constants are the memory in bytes that the service needs in addition to its configured bounds; see the section
+// "Memory" of docs/operating.md. The constants cover the program itself, each user in a running call, and the embedded
+// store without its cache.
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64

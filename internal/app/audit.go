@@ -55,7 +55,7 @@ func (s *Service) auditOfMessages() server.Audit {
 
 // recordedPolicies returns the policies of the decisions in the last month, for the console. Each policy has the time
 // of the first audit file that names the policy. recordedPolicies leaves out damaged audit files and policies that the
-// audit does not contain. The command capper audit verify reports such files.
+// audit does not contain. The command `capper audit verify` reports damaged audit files and missing policies.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})

@@ -149,8 +149,8 @@ func (s *Service) drain(ctx context.Context) error {
 	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))
 }
 
-// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. Such
-// errors are expected when the configuration is meant for another machine.
+// MissingFiles returns an error for each file that the configuration names and that this machine cannot read. An
+// operator can ignore the errors of MissingFiles when the configuration is meant for another machine.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {
 		if _, err := gate.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {

@@ -38,9 +38,9 @@ type sighting struct {
 	asOf map[string]capping.Instant
 }
 
-// generation implements the interface capping.Live. It combines a published segments generation with the live changes
-// of its sets (by API calls). A generation is immutable. Audience expressions read the published sets without live
-// changes, so that the parts and pages of an audience stay consistent.
+// generation implements the interface capping.Live. A generation combines a published segments generation with the live
+// changes of its sets (by API calls). A generation is immutable. Audience expressions read the published sets without
+// live changes, so that the parts and pages of an audience stay consistent.
 type generation struct {
 	*segments.Snapshot
 	of    *segments.Refresher // knows the age of each set; nil: sets have no age
@@ -75,8 +75,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 }
 
 // overruled returns the users of a set whom an API call added after the as-of time before, but not after the as-of time
-// next. A build as of next decides about these users itself, so the API calls no longer count. Before the store is
-// open, overruled returns nil.
+// next. With a build as of next, such API calls no longer count, because the build itself decides about the users.
+// Before the store is open, overruled returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil

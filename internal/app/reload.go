@@ -74,8 +74,8 @@ func (s *Service) notify(states ...string) {
 	}
 }
 
-// reload applies a new configuration as a whole. If any part of it is not acceptable, reload returns an error and keeps
-// the previous configuration.
+// reload applies a new configuration as a whole. If any part of the new configuration is not acceptable, reload returns
+// an error and keeps the previous configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
 		return err // before announce, because reload is tried repeatedly
@@ -93,7 +93,8 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take applies a configuration. Before, announce has sent the policy of this configuration to the other instances.
+// take applies a configuration. The caller has already sent the policy of this configuration to the other instances
+// (announce).
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {

@@ -42,8 +42,8 @@ func (s *Service) needs() *capping.Policy {
 }
 
 // lacks returns an error that lists the sets which a new policy needs and the segments generation lacks, or nil if
-// there are none. lacks leaves out sets that the current policy needs and that are already missing. Such sets are no
-// reason to reject a reload, because the reload may solve the problem.
+// there are none. lacks leaves out sets that the current policy needs and that are already missing. A set that is
+// already missing is no reason to reject a reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
@@ -124,8 +124,8 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
-// unbound describes configured audience expressions that use a name which the segments generation lacks, or which is
-// ambiguous in it.
+// unbound describes configured audience expressions that use a name which is missing or ambiguous in the segments
+// generation.
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)
 	for _, name := range named.Names() {

@@ -9,7 +9,7 @@ import (
 )
 
 // shortened records the last reload that shortened the longest window of the limits. A reload that shortens windows may
-// be a mistake. Operators can undo such a reload without harm while the store keeps the older sends.
+// be a mistake. Operators can undo a reload that shortened windows without harm, while the store keeps the older sends.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {

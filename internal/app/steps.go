@@ -128,7 +128,7 @@ func (b *background) begin(work func(ctx context.Context)) func(context.Context)
 	}
 }
 
-// end cancels the context of the function that runs in the background, and waits until it returns.
+// end cancels the context of the function that runs in the background, and waits until the function returns.
 func (b *background) end(context.Context) error {
 	b.cancel()
 	<-b.done

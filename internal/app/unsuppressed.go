@@ -10,8 +10,8 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed records which sets of users reloads have removed from the suppressed sets, and when. Only this process
-// has this record, because the service does not know earlier configurations after a start.
+// unsuppressed records which sets of users reloads have removed from the suppressed sets, and when. The record exists
+// only in this process, because the service does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // time of the removal, by set
@@ -32,8 +32,8 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// problems describes, for the status, the sets that are no longer suppressed. It describes a set only as long as the
-// configuration acknowledges its removal.
+// problems describes, for the status, the sets that are no longer suppressed. problems describes a set only as long as
+// the configuration acknowledges that the set is no longer suppressed.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

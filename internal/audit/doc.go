@@ -15,8 +15,8 @@
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
 // The timestamp of each send is between At and At plus Took. An analysis of the records therefore knows the time of a
-// send only to within the length of a call. If these times are not precise enough to show a violated limit, an analysis
-// assumes that the service decided correctly.
+// send only to within the length of a call. If the recorded times are not precise enough to show a violated limit, an
+// analysis assumes that the service decided correctly.
 //
 // # Location
 //
@@ -52,6 +52,6 @@
 // bytes. Files whose ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see
 // images.go.
 //
-// An audit file without an end frame is still open, or its writer died. If the last frame of such a file is incomplete,
-// the file is torn (TornError). A torn file does not count as damaged (DamageError).
+// An audit file without an end frame is still open, or its writer died. If the last frame of a file without an end
+// frame is incomplete, the file is torn (TornError). A torn file does not count as damaged (DamageError).
 package audit

@@ -12,8 +12,8 @@ import (
 // ErrDocument reports that a document at the audit location does not match its checksum.
 var ErrDocument = errors.New("document is damaged: its checksum does not match")
 
-// A sealed JSON document ends with its checksum as the last member. The two constants are the texts before and after
-// the digits of the checksum.
+// A sealed JSON document ends with its checksum as the last member. These constants are the texts in a sealed document
+// before and after the digits of the checksum.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"

@@ -227,7 +227,8 @@ const fewUsers = 8
 
 // appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the size
 // of the bitmap, followed by the bitmap. For a list of a few users, appendUsers writes twice the number of users plus
-// 1. Then it writes, for each user of the list, the number of ids between the previous user and this user.
+// 1. After that number, appendUsers writes, for each user of the list, the number of ids between the previous user and
+// this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

@@ -36,8 +36,8 @@ const (
 	MaxText = 1 << 20
 )
 
-// Header is the first frame of an audit file. It names the writer of the file, and holds the settings that all records
-// of the file share.
+// Header is the first frame of an audit file. A Header names the writer of the audit file, and holds the settings that
+// all records of the file share.
 type Header struct {
 	Instance string // the instance that writes the file
 	Number   uint64 // number of the file within the instance, from 1
@@ -94,8 +94,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of a frame's kind and length. Because of this checksum, a reader does not mistake a
-// damaged length for a file that ends early.
+// shortSum returns a checksum of a frame's kind and length. Because of the checksum of kind and length, a reader does
+// not mistake a damaged length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

@@ -73,7 +73,7 @@ func parseIDs(kind, check string) (IDs, error) {
 }
 
 // IDsKey is the object key of the document that describes the user ids of an audit location: their kind and the check
-// word of their key. Locations of dense ids do not have this document. The document lies below OpenPrefix, because
+// word of their key. An audit location with dense ids has no such document. The document lies below OpenPrefix, because
 // earlier versions of capper ignore objects there that are not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 

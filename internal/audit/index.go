@@ -55,7 +55,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a document with users whose data was erased. Readers hide all audit records of these users that are older
+// Erasure is a document with users whose data was erased. Readers hide all audit records of erased users that are older
 // than At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another

@@ -58,8 +58,8 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Header returns the header of the audit file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position of the next frame in the audit file, in bytes. All frames before this position are
-// intact.
+// Offset returns the position of the next frame in the audit file, in bytes. All frames of the file before the returned
+// position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Ended reports whether the reader has read the end frame of the audit file. The file was then closed and is intact.

@@ -166,8 +166,8 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// SetChange describes a call that added users to a set or removed users from it. The groups of the Record hold these
-// users.
+// SetChange describes a call that added users to a set or removed users from it. The groups of the Record hold the
+// users whom the call added or removed.
 type SetChange struct {
 	Set       string
 	At        capping.Instant // the instant from which the changes count

@@ -5,9 +5,9 @@
 // files (Outputs). Commands share groups of flags: for the service (Service), for the location of the audit (Place) and
 // for the users of an audience expression (Narrowed). The commands add advice to errors that the service returns.
 //
-// The command `capper pace` copies lines at the rate of a pacer (Copy). It writes a whole line after the service has
-// granted a permit for the line. If several permits arrive together, `capper pace` writes several lines together. It
-// always knows the number of copied lines, even while a write or a read blocks.
+// The command `capper pace` copies lines at the rate of a pacer (Copy). `capper pace` writes a whole line after the
+// service has granted a permit for the line. If several permits arrive together, `capper pace` writes several lines
+// together. `capper pace` always knows the number of copied lines, even while a write or a read blocks.
 //
 // The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
 // compact the audit. The command `capper whatif` replays the decisions under other limits. The commands about the audit

@@ -24,7 +24,7 @@ type foundIDs struct {
 }
 
 // answer holds the users in the response to a call about a part of the audience. The field begin is the position of the
-// first of these users in the list.
+// response's first user in the list.
 type answer struct {
 	part, begin int
 	packed      []byte
@@ -167,7 +167,7 @@ func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// inOrder yields the positions of users in the order of the audience's parts. This is the order in which the store
+// inOrder yields the positions of users in the order of the audience's parts, which is the order in which the store
 // keeps users.
 func (f *foundIDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

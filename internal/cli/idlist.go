@@ -32,8 +32,8 @@ type IDs struct {
 	Parallel int // number of simultaneous calls
 }
 
-// textBytes is the maximum total size in bytes of the text ids in a call. It is half of the 16 MiB that the request
-// body of a call may have.
+// textBytes is the maximum total size in bytes of the text ids in a call: half of the 16 MiB that the request body may
+// have.
 const textBytes = 8 << 20
 
 // all returns a bitmap of all positions in the list of ids.
@@ -81,8 +81,8 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 }
 
 // call makes several simultaneous API calls about the users at the given positions of the list. The function argument
-// one makes a call about the first n of the positions that it receives. It returns the function done, which processes
-// the response. The functions done of two API calls never run at the same time.
+// one makes a call about the first n of the positions that it receives. The function argument one returns the function
+// done, which processes the response. The functions done of two API calls never run at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex

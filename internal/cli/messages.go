@@ -263,7 +263,7 @@ func plain(id string) string {
 }
 
 // when describes when the first and the latest call about a message came. If the message has only imported sends and no
-// calls, the text says this.
+// calls, when returns text that says so.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

@@ -161,8 +161,8 @@ func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the name of a file in each output directory. It lists the files that the command has written to the
-// directory. The command removes only files in this list.
+// ownFiles is the name of a file in each output directory. The file ownFiles lists the files that the command has
+// written to the directory. The command removes only files that ownFiles lists.
 const ownFiles = ".capper-filter"
 
 // writeDir writes output files to a directory, and removes the files that an earlier run wrote to this directory.
@@ -253,7 +253,7 @@ func (o *Outputs) Check(audience string) error {
 	return nil
 }
 
-// check checks that the command can write the output file. Pipes and devices always pass this check.
+// check checks that the command can write the output file. Pipes and devices always pass the check.
 func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil

@@ -179,7 +179,7 @@ type longWaits struct {
 }
 
 // longWait is the wait for a permit after which the command prints a message. sayAgain is the minimum pause between two
-// such messages.
+// messages about a long wait.
 const (
 	longWait = time.Second
 	sayAgain = 5 * time.Second

@@ -95,8 +95,8 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// showOne prints how many permits were granted for one message or key. showOne reads this number with a call that
-// requests 0 permits.
+// showOne prints how many permits were granted for one message or key. showOne reads the number of granted permits with
+// a call that requests 0 permits.
 func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
 	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID,
 		Key: c.Key})

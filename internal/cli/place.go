@@ -87,7 +87,8 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 }
 
 // damaged joins the errors of unreadable audit files to an error with the exit status for bad input. If there are no
-// errors, damaged returns nil. After such an error, the output of the command covers only the readable files.
+// errors, damaged returns nil. After an error about unreadable audit files, the output of the command covers only the
+// readable files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

@@ -16,7 +16,7 @@ type Service struct {
 }
 
 // StatusSays is advice for the case that the service repeatedly cannot decide about some users. A retry does not help
-// if the store has lost the records of these users.
+// if the store has lost the records of the users without a decision.
 const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the name of the environment variable with the API key, in the form id.secret. No command-line flag

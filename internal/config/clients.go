@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// clientRules reads the section "clients" of a configuration file. It says which pacers and shares each client may use,
-// in addition to the scopes of the client's API keys.
+// clientRules reads the section "clients" of a configuration file, which says which pacers and shares each client may
+// use. The scopes of the client's API keys apply in addition.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxPacers is the maximum number of configured pacers. It also limits the number of metric series, because each pacer
-// has its own.
+// maxPacers is the maximum number of configured pacers. maxPacers also limits the number of metric series, because each
+// pacer has its own series.
 const maxPacers = 1000
 
 func (r *reader) pacers(v yamltree.Value) {

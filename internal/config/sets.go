@@ -11,7 +11,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxSets is the maximum number of sets in the section "sets". It is larger than the number of sets that the keys
+// maxSets is the maximum number of sets in the section "sets". maxSets is larger than the number of sets that the keys
 // "suppress" and "quiet" can name.
 const maxSets = 1000
 
@@ -38,7 +38,7 @@ func (r *reader) sets(v yamltree.Value) {
 	}
 }
 
-// checkSets warns of live sets that no rule uses, because API calls that change such sets have no effect. checkSets
+// checkSets warns of live sets that no rule uses, because API calls that change an unused set have no effect. checkSets
 // also warns of API keys for sets that the configuration does not name.
 func (r *reader) checkSets() {
 	used := r.Policy.Sets()

@@ -69,7 +69,7 @@ type silences struct {
 }
 
 // silence maps a time zone to a text about the days on which quiet hours leave no minute for sends. A silence contains
-// only time zones that have such a day.
+// only time zones that have a day without a minute for sends.
 type silence map[string]string
 
 // on describes the days on which no sends are possible on a channel, first for all users and then for users of sets
@@ -110,8 +110,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond returns the time zones that a combination of quiet hours silences for whole days. It leaves out time zones for
-// which a smaller combination is already reported.
+// beyond returns the time zones that a combination of quiet hours silences for whole days. beyond leaves out time zones
+// for which a smaller combination is already reported.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -158,7 +158,7 @@ func (s *silences) of(mask uint32) silence {
 	return silent
 }
 
-// look records the days on which users in the named time zones have no minute for sends. The clocks of all these time
+// look records the days on which users in the named time zones have no minute for sends. The clocks of all named time
 // zones equal the clock of place.
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
@@ -238,7 +238,7 @@ func (s *silences) inZones(names []string) string {
 	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
 }
 
-// zones returns all time zones. It groups time zones whose clocks are identical for the whole checked year.
+// zones returns all time zones, and groups those whose clocks are identical for the whole checked year.
 func (s *silences) zones() [][]string {
 	if s.classes != nil {
 		return s.classes

@@ -10,8 +10,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Acknowledged lists sets whose users are no longer suppressed (kept from messages), or for fewer sends. The
-// configuration must acknowledge such a change, or else a reload is rejected.
+// Acknowledged lists sets whose users are no longer suppressed (kept from messages), or for fewer sends. If the
+// configuration does not acknowledge that a set is no longer suppressed, the service rejects the reload.
 type Acknowledged struct {
 	Dropped  []string // no_longer_suppressed: sets that are no longer in suppress
 	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before

@@ -76,14 +76,14 @@ func (w *Watcher) Status() Status {
 }
 
 // ErrNotYet marks the error of a configuration that cannot be applied yet, for example because it needs segments that
-// are not published. The Watcher tries such a configuration again at each check of the file.
+// are not published. The Watcher tries a configuration with the error ErrNotYet again at each check of the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
 // Run checks the configuration file at the given interval until ctx ends. The function apply applies a changed
 // configuration. If apply returns an error, it must not have changed anything. Run calls the function reloaded with nil
 // for each accepted change, and with the error for each rejected change. After a signal on the channel asked, Run
-// checks the file immediately, and tells the function answer whether the file had changed. A nil channel asked disables
-// such signals.
+// checks the file immediately, and tells the function answer whether the file had changed. A nil channel asked means
+// that there are no signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -132,8 +132,8 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	return true, w.refuse(err)
 }
 
-// unreadable reports once that the configuration file cannot be read. It reports an absent file only at the second
-// check. When the kubelet replaces the symlink of a mounted ConfigMap, a reader may follow the old symlink to a
+// unreadable reports once that the configuration file cannot be read. unreadable reports an absent file only at the
+// second check. When the kubelet replaces the symlink of a mounted ConfigMap, a reader may follow the old symlink to a
 // directory that has already been removed.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed

@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// API responses use these names for denials that are not caused by a limit. A limit must not have the name
-// "suppressed", "holdout" or "quiet", because responses and metrics could not distinguish the reasons.
+// These constants are the names that API responses use for denials that are not caused by a limit. A limit must not
+// have the name "suppressed", "holdout" or "quiet", because responses and metrics could not distinguish the reasons.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
@@ -25,7 +25,7 @@ const (
 const allWord = "all"
 
 // suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the file. If a
-// user is in several suppressed sets, responses name the first of these sets.
+// user is in several suppressed sets, responses name the first of the user's sets in this order.
 func (r *reader) suppress(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)

@@ -1,5 +1,5 @@
-// Package console implements the web console of the service, at /console. Its pages show past decisions, the reasons
-// for the decisions, and the current rules, to people who send campaigns.
+// Package console implements the web console of the service, at /console. The pages of the console show past decisions,
+// the reasons for the decisions, and the current rules, to people who send campaigns.
 //
 //	request → server.Beside   host check, request id, metrics                 package server
 //	        → frame           session, form, failure, layout, CSV, SVG        package frame

@@ -79,8 +79,8 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// group is a group of users whom the console asks the service about. It has dense ids (32-bit numbers), packed ids
-// (UUIDs and 64-bit numbers), or text ids.
+// group is a group of users about whom the console asks the service. The users of a group have dense ids (32-bit
+// numbers), packed ids (UUIDs and 64-bit numbers), or text ids.
 type group struct {
 	dense  *roaring.Bitmap // nil: not dense
 	packed *client.Packed  // nil: no packed form

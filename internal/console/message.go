@@ -140,7 +140,7 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends of a message. The page shows this table because the counts of
+// messageSends returns a table of the recorded sends of a message. The page shows recorded sends because the counts of
 // responses also include responses to retries.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
@@ -308,8 +308,8 @@ func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	return t
 }
 
-// addWaves adds a forecast to the page. It shows when the users whom the service denied, according to the audit, may
-// receive the message.
+// addWaves adds a forecast to the page about a campaign: when the users whom the service denied, according to the
+// audit, may receive the message.
 func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
 	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
 		func() (*Outlook, error) {

@@ -109,7 +109,7 @@ func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)
 }
 
 // Audience computes the outlook (forecast) for the users of an audience expression. The argument users is the number of
-// these users.
+// users who match the expression.
 func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
 	if users > mostUsers {
 		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}

@@ -74,7 +74,7 @@ const (
 )
 
 // activity holds the counts of decisions of all instances for the last 24 hours, and for the same hours one week
-// before. The last of these hours is not complete.
+// before. The last hour of an activity is not complete.
 type activity struct {
 	from        time.Time // beginning of the first hour
 	now, before [dayHours]api.ActivityHour

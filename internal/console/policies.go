@@ -18,8 +18,9 @@ type Version struct {
 	Since  time.Time
 }
 
-// Past is a function that returns the policies from before the start of the process, beginning with the oldest. If such
-// policies are unknown, the function returns nil. A later call returns the same policies, and possibly newer policies.
+// Past is a function that returns the policies from before the start of the process, beginning with the oldest. If the
+// earlier policies are unknown, a Past function returns nil. A later call returns the same policies, and possibly newer
+// policies.
 type Past func(ctx context.Context) ([]Version, error)
 
 // Policies stores the policies that the service has applied since the start of the process, and calls Past for older

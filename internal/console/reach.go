@@ -8,8 +8,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// reach holds the main numbers on the page about a campaign. If the audit contains the campaign's users, these numbers
-// count distinct users. Otherwise they count users in responses, where a user counts once for each call.
+// reach holds the main numbers on the page about a campaign. If the audit contains the campaign's users, the numbers in
+// reach count distinct users. Otherwise the numbers count users in responses, where a user counts once for each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64

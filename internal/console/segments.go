@@ -46,8 +46,8 @@ type segmentsView struct {
 	Unknown string // reason why the generations are unknown
 }
 
-// Made names the program that built the segments generation in use. If the list of generations does not contain this
-// generation, Made returns "".
+// Made names the program that built the segments generation in use. If the list of generations does not contain the
+// generation in use, Made returns "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""

@@ -31,8 +31,8 @@ const (
 // Totals maps each counter to its value since the start of the process.
 type Totals map[Name]float64
 
-// A Series shows counts of the periods hour and day. It stores slightly longer periods, so that the first shown step is
-// complete. maxNames is the maximum number of counters in a Series.
+// A Series shows counts of the periods hour and day, but stores slightly longer periods, so that the first shown step
+// is complete. maxNames is the maximum number of counters in a Series.
 const (
 	hour     = 3600
 	seconds  = hour + 60
@@ -106,9 +106,9 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn moves the Series on, so that it counts in the second to. turn clears the ring buffer entries up to this second,
-// because they still contain older counts. If the clock was set back, the Series does not advance until the clock shows
-// a later time again.
+// turn moves the Series on, so that it counts in the second to. turn clears the ring buffer entries up to the second
+// to, because they still contain older counts. If the clock was set back, the Series does not advance until the clock
+// shows a later time again.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return

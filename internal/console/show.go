@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture returns a chart of the outlook (forecast) over time. It shows the users who may receive the message, those
-// whose denial will end, and those whose denial never ends.
+// Picture returns a chart of the outlook (forecast) over time. The chart shows the users who may receive the message,
+// those whose denial will end, and those whose denial never ends.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},

@@ -216,7 +216,7 @@ func tooOld(list []api.GuardedSet) (names []string) {
 }
 
 // defaultsApply is a text by which the console recognises the service's warning about a segment without limits of its
-// own. The console treats it specially because such segments are common.
+// own. The console treats this warning specially, because segments without limits of their own are common.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

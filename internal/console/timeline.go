@@ -35,8 +35,8 @@ var (
 	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
-// timeline is the data of the chart of a user's sends and denials. It has a row for each channel with its sends and
-// denials, and a row for each limit with its window.
+// timeline is the data of the chart of a user's sends and denials. The timeline chart has a row for each channel with
+// its sends and denials, and a row for each limit with its window.
 type timeline struct {
 	shape
 	Dark   bool

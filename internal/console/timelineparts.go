@@ -69,8 +69,8 @@ func (r row) CrossY() int { return r.Center - 5 }
 // LabelX returns the x position at which the label of the limit's window ends.
 func (r row) LabelX() float64 { return max(r.Window.X+r.Window.Width-6, r.left+48) }
 
-// FreesX returns the x position of the time at which a slot of the limit becomes free. If this time is outside the
-// chart, FreesX returns "".
+// FreesX returns the x position of the time at which a slot of the limit becomes free. If no slot becomes free within
+// the chart, FreesX returns "".
 func (r row) FreesX() string {
 	if r.Frees == nil {
 		return ""

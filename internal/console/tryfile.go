@@ -12,13 +12,13 @@ import (
 )
 
 // idColumns lists the accepted names of the column with user ids in an uploaded file. The page reads the first column
-// that has one of these names.
+// whose name is in idColumns.
 var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads an uploaded file with one user id on each line, with or without a header. readFile also reads a CSV
-// file whose header names the column with user ids. Columns are separated by commas or tabs. In a file with such a
-// header, semicolons are possible, too. readFile never guesses the column, because other numbers could then pass for
-// user ids. The result fault describes the first error and names its line.
+// file whose header names the column with user ids. Columns are separated by commas or tabs. In a file with a header
+// that names the column, semicolons are possible, too. readFile never guesses the column, because other numbers could
+// then pass for user ids. The result fault describes the first error and names its line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {

@@ -42,7 +42,7 @@ func userPage(link string) frame.Page {
 }
 
 // userPages holds the address of a user's page in another system, with {id} in place of the user id. With "", the
-// console shows no such link.
+// console shows no link to another system.
 type userPages struct{ link string }
 
 // linkTo returns the address of the user's page in the other system that the configuration names.

@@ -237,7 +237,7 @@ func fileSystem(mounts, dir string) (kind string) {
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
 // syncTimes writes small blocks to a test file in the same directory as path. For each block, syncTimes measures the
-// time until the block was durable on the disk. syncTimes returns these times in ascending order.
+// time until the block was durable on the disk. syncTimes returns the measured times in ascending order.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {

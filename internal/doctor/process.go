@@ -180,8 +180,8 @@ func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 
 const machineMemory = "this machine"
 
-// memoryAllowed returns the lowest memory limit among the control groups of the process. Without such a limit,
-// memoryAllowed returns the memory of the machine, or 0 if it is unknown.
+// memoryAllowed returns the lowest memory limit among the control groups of the process. If no control group has a
+// memory limit, memoryAllowed returns the memory of the machine, or 0 if it is unknown.
 func (s *Subject) memoryAllowed() (least int64, from string) {
 	for line := range strings.Lines(s.total()) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {

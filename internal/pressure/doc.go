@@ -24,8 +24,8 @@
 // message is unknown.
 //
 // A user has reached a limit if the limit would deny the next send. The limits are those of the current policy, applied
-// to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure leaves them out. It also leaves
-// out limits with a maximum of 0.
+// to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure leaves them out. Package
+// pressure also leaves out limits with a maximum of 0.
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the user for
 // the first time within the counted weeks. Later denials of the user by the same limit for the same campaign do not

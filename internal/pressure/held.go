@@ -105,8 +105,8 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// after returns when the longest window of the limits in s began, at the time of a call. Later sends were in this
-// window.
+// after returns when the longest window of the limits in s began, at the time of a call. Sends that are later than this
+// beginning were within the window.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {
@@ -152,8 +152,8 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	return kept
 }
 
-// heldBack counts the users in a group whom a limit has held back from the message for the first time. It also counts
-// the campaigns that had sent to these users.
+// heldBack counts the users in a group whom a limit has held back from the message for the first time. heldBack also
+// counts the campaigns that had sent to the users who were held back.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {

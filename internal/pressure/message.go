@@ -161,7 +161,7 @@ func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	m.unknown.Or(news)
 }
 
-// horizon returns a time for a call: sends up to this time were no longer in users' logs when the call was made.
+// horizon returns the time up to which sends were no longer in users' logs when a call was made.
 func (e *engine) horizon(r *audit.Record) capping.Instant {
 	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
 }

@@ -49,7 +49,7 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
 // left returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do not
-// apply at this time, left returns 0.
+// apply at the shown time, left returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
@@ -70,8 +70,8 @@ type Piece struct {
 	Until time.Time
 }
 
-// farthest is how far ahead the package searches for an opening (time without quiet hours). A period of this length
-// contains all clock changes of a whole year.
+// farthest is how far ahead the package searches for an opening (time without quiet hours). A period of the length
+// farthest contains all clock changes of a whole year.
 const farthest = 400 * day
 
 // At returns a period that begins at t. During the whole period, either quiet hours apply or none do.
@@ -122,7 +122,7 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 }
 
 // step returns the index of the first of the clocks whose quiet hours apply at t, or -1. step also returns a later time
-// until which this index stays the same, at most the next clock change.
+// until which the index stays the same, at most the next clock change.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)

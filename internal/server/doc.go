@@ -58,9 +58,9 @@
 //   - The server evaluates at most two audience expressions at the same time, each on all cores. Clients that wait for
 //     an evaluation take turns. A call waits for its evaluation until the deadline of the call.
 //   - Clients share the budgets fairly: when a budget is exhausted, the server first refuses the client that holds most
-//     of the budget. A call occupies the budget for users until they are decided. It occupies the memory for its body
-//     until the body is decoded, and for its response until the response is written. The server disconnects a client
-//     that stops sending or reading, when another client needs the memory.
+//     of the budget. A call occupies the budget for users until they are decided. A call occupies the memory for its
+//     body until the body is decoded, and for its response until the response is written. The server disconnects a
+//     client that stops sending or reading, when another client needs the memory.
 //
 // # Access
 //

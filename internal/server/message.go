@@ -87,8 +87,8 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// holders returns those of the given users who may have a send on the channel of the outcomes. This selection is
-// necessary because an audit record of a release on all channels contains users of every channel.
+// holders returns those of the given users who may have a send on the channel of the outcomes. The selection by holders
+// is necessary because an audit record of a release on all channels contains users of every channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {

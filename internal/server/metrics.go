@@ -16,9 +16,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Metrics counts API calls, and the users and permits in these calls. All label values come from bounded sets: routes,
-// statuses, outcomes, and configured names of segments, limits, channels, clients and pacers. A Metrics is safe for
-// concurrent use.
+// Metrics counts API calls, and the users and permits that the calls concern. All label values come from bounded sets:
+// routes, statuses, outcomes, and configured names of segments, limits, channels, clients and pacers. A Metrics is safe
+// for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -69,8 +69,8 @@ func newMetrics(
 	return m, errors.Join(faults...)
 }
 
-// expected lists HTTP statuses. Every route has a counter for each of these statuses from the start, with the value 0,
-// because alert rules need the metric series before the first failure.
+// expected lists the HTTP statuses for which every route has a counter from the start, with the value 0. Alert rules
+// need such metric series before the first failure.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 

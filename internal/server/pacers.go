@@ -11,8 +11,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// smallBody is the maximum size in bytes of the request body in a call that lists no users. Such a body usually needs
-// about a twentieth of smallBody.
+// smallBody is the maximum size in bytes of the request body in a call that lists no users. A request body without
+// users usually needs about a twentieth of smallBody.
 const smallBody = 64 << 10
 
 // permitsPrice is the number of users that the server charges to the client's rate limit for one call for permits. The
@@ -178,7 +178,7 @@ func standingOf(s *pacing.Standing) api.PacerState {
 }
 
 // forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
-// outlive its configuration. If an operator configured the pacer again, the permits in this log would count.
+// outlive its configuration. If an operator configured a removed pacer again, the permits in its old log would count.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return noSuchPacer(c)

@@ -10,8 +10,7 @@ import (
 // number is negative when clients returned through this instance permits that another instance granted.
 type due map[int64]int
 
-// add counts the permits that a call was granted. They are the last ones in runs, and their number is the argument
-// permits.
+// add counts the permits that a call was granted: as many of the last permits in runs as the argument permits says.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]

@@ -238,8 +238,8 @@ func (s *Server) pressureConfig(c *call) (cfg pressure.Config, key pressureKey, 
 	return cfg, key, nil
 }
 
-// atLimitOf returns the segment and the limit if the call requests the users who have reached a limit. Otherwise
-// atLimitOf returns nil.
+// atLimitOf returns the segment and the limit if the call requests the users who have reached a limit. If the call
+// requests no users, atLimitOf returns nil.
 func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.AtLimit, error) {
 	segment, given := parameters["segment"]
 	limit, byLimit := parameters["limit"]

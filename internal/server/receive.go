@@ -19,8 +19,8 @@ type receiver struct {
 	Remedy  string // advice in the error text for a body that is too large
 }
 
-// refuseEarly checks the request header, and may refuse the call before the server reads the body. It refuses a wrong
-// size or content type, and a client that holds its whole share of an exhausted budget.
+// refuseEarly checks the request header, and may refuse the call before the server reads the body. refuseEarly refuses
+// a body with a wrong size or content type, and a client that holds its whole share of an exhausted budget.
 func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	if err := checkMedia(r); err != nil {
 		return err

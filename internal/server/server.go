@@ -162,8 +162,9 @@ func (s *Server) Admin() http.Handler {
 	return r
 }
 
-// Inside returns a handler that serves all API calls, for callers within the process, such as the console. A listener
-// must not serve this handler. The function gate.Inside adds the visitor's API key to the context of a request.
+// Inside returns a handler that serves all API calls, for callers within the process, such as the console. A network
+// listener must not serve the handler that Inside returns. The function gate.Inside adds the visitor's API key to the
+// context of a request.
 func (s *Server) Inside() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)

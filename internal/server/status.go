@@ -78,8 +78,8 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz. This health check fails only when a restart of the process is necessary. During an outage
-// of the store, GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz
+// alive serves GET /healthz. GET /healthz fails only when a restart of the process is necessary. During an outage of
+// the store, GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz
 // names no cause, because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {

@@ -154,8 +154,8 @@ func (l Load) LeastShards() int {
 	}
 }
 
-// Spread reports whether the user ids are not dense (not 32-bit numbers). The id images (64-bit hashes) of such ids are
-// spread evenly over the buckets of the store.
+// Spread reports whether the user ids are not dense (not 32-bit numbers). The id images (64-bit hashes) of ids that are
+// not dense are spread evenly over the buckets of the store.
 func (l Load) Spread() bool { return l.IDs != "" }
 
 // Rate returns how many users per second capper decides in the blast (the largest campaign).

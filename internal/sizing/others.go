@@ -13,8 +13,8 @@ const (
 	scriptUsers = 8 // number of users in a bucket that a script writes together
 )
 
-// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. They are the user's
-// whole new log, its field, and a part of the bytes for the key.
+// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. The master sends
+// the user's whole new log, its field, and a part of the bytes for the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
@@ -86,8 +86,8 @@ func EmbeddedData(l Load) float64 {
 	return float64(l.Users) * (l.embeddedUserBytes() + entrySize*l.Sends)
 }
 
-// embeddedSpreadBytes is the additional size in bytes of a user in the embedded store, if ids are not dense. For such
-// ids, keys have 8 bytes, and consecutive keys have few common bytes.
+// embeddedSpreadBytes is the additional size in bytes of a user in the embedded store, if ids are not dense. For ids
+// that are not dense, keys have 8 bytes, and consecutive keys have few common bytes.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -122,8 +122,8 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// These constants are the seconds of processor time that the service needs to decide one user (docs/benchmarks.md).
-// They are for its own work, and for the client library of the store.
+// These constants are the seconds of processor time that the service needs to decide one user (docs/benchmarks.md). The
+// first two constants are for the work of the service itself, and the last two for the client library of the store.
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6
@@ -142,7 +142,7 @@ func ServiceCores(l Load) (json, bitmap float64) {
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
 // ServiceMemory returns the maximum memory in bytes of a service instance with the default bounds (docs/operating.md).
-// It is the sum of the memory for request bodies and responses, users of calls, segments, and the program itself.
+// ServiceMemory adds up the memory for request bodies and responses, users of calls, segments, and the program itself.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }

@@ -9,7 +9,7 @@ const (
 	entrySize  = 12 // bytes for a send
 )
 
-// These constants are sizes in the memory of Redis. They were measured with Redis 7.0, in a cluster with one node. The
+// These constants are sizes in the memory of Redis, and were measured with Redis 7.0, in a cluster with one node. The
 // test TestRedisMemory verifies the constants.
 const (
 	keyBytes      = 160 // bytes for a key without its listpack: name, object, and entries in two tables
@@ -42,8 +42,8 @@ const spreadBytes = 20
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns how many bytes a user takes in a listpack of Redis. They are the number of the field, the value,
-// and the overhead of the listpack for both.
+// userBytes returns how many bytes a user takes in a listpack of Redis. A user takes the bytes for the number of the
+// field, the value, and the overhead of the listpack for both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -102,7 +102,7 @@ func Backlog(l Load) float64 {
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
 // fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test
-// TestFragmentation measures this constant.
+// TestFragmentation measures the constant fragmentation.
 const fragmentation = 1.10
 
 // CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
@@ -121,8 +121,9 @@ func CopyOnWrite(l Load) float64 {
 // RedisMachine returns how many bytes of memory the machine of a Redis master or replica needs.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). They are
-// for consecutive users in a blast, for random users, and for calls with one user, which need a separate reply.
+// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The three
+// constants are for consecutive users in a blast, for random users, and for calls with one user, which need a separate
+// reply.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6

@@ -96,8 +96,8 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 // part matches the names of the temporary files that CreateFile creates.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether a file name is that of a temporary file of CreateFile. A program that was killed leaves such a
-// file behind.
+// IsPart reports whether a file name is that of a temporary file of CreateFile. A program that was killed leaves its
+// temporary file behind.
 func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.

@@ -69,9 +69,9 @@ func WithStatus(status Status, err error) error {
 // Misuse sets the exit status for wrong usage, for example for an error about contradictory flags.
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
-// StatusOf returns the exit status that WithStatus has set for the error. Without such a status, StatusOf returns
-// Failure. For interrupts and time-outs, StatusOf returns Failure instead of BadInput, because such errors say nothing
-// about the input.
+// StatusOf returns the exit status that WithStatus has set for the error. For an error without an exit status, StatusOf
+// returns Failure. For interrupts and time-outs, StatusOf returns Failure instead of BadInput, because such errors say
+// nothing about the input.
 func StatusOf(err error) Status {
 	var f failed
 	switch {

@@ -126,8 +126,8 @@ func Start(t testing.TB, options Options) *Cluster { return start(t, "up", optio
 // followed by the addresses of its replicas.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
-// Spare starts servers in cluster mode that do not belong to any cluster yet. Options.Masters is the number of these
-// servers.
+// Spare starts servers in cluster mode that do not belong to any cluster yet. Options.Masters is the number of servers
+// that Spare starts.
 func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
 
 func start(t testing.TB, verb string, options Options) *Cluster {

@@ -28,8 +28,8 @@ var buildPrograms = sync.OnceValues(func() (dir string, err error) {
 	return ownPrograms, nil
 })
 
-// Program returns the path of capper or segmentbuild. The program is in the directory that the variable CAPPER_TEST_BIN
-// contains. If the variable is not set, the first call of Program in a process builds both programs.
+// Program returns the path of capper or segmentbuild. Program looks in the directory that the environment variable
+// CAPPER_TEST_BIN names. If the variable is not set, the first call of Program in a process builds both programs.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(ProgramsVariable)

@@ -13,7 +13,7 @@ import (
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
 
 // EndAtOnce sets an option of the race detector, so that programs with the race detector exit immediately. By default,
-// such a program waits for a second at its exit to find races in remaining goroutines.
+// a program with the race detector waits for a second at its exit to find races in remaining goroutines.
 func EndAtOnce() {
 	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
 		panic(err) // os.Setenv fails only if the constant raceVariable is wrong

@@ -9,9 +9,9 @@
 // Every decided user of a recorded filter call counts as one request for a send, in the order of the records, including
 // denied users. The replay assumes that callers ask again for a denied user exactly as often as recorded. Unavailable
 // users do not count as requests, because their retries count. If a record calls a send a repetition, but the first
-// send is in no record, the repetition counts as the send. The first send then is older than the audit, or belongs to a
-// call whose response was lost. A release removes the sends of the message from both histories. A send that ignored the
-// limits (exempt) counts in both histories.
+// send is in no record, the repetition counts as the send. A first send that is in no record is older than the audit,
+// or belongs to a call whose response was lost. A release removes the sends of the message from both histories. A send
+// that ignored the limits (exempt) counts in both histories.
 //
 // # Two histories
 //
@@ -22,9 +22,9 @@
 // replay under the limits that were in force therefore changes the outcome of no user.
 //
 // The rules for a send are the same if both policies suppress the same sets, hold out the same share of users, and have
-// the same quiet hours on the channel. In addition, both policies must have the same limits for the segment (likeness).
-// The replay also judges all users of a call if only one of the two policies still keeps the first sends of the message
-// in users' logs.
+// the same quiet hours on the channel. For equal rules, both policies must also have the same limits for the segment
+// (likeness). The replay also judges all users of a call if only one of the two policies still keeps the first sends of
+// the message in users' logs.
 //
 // If the replay uses another segments generation than the record, the replay judges every user. For both policies, the
 // replay then counts users by their segments in the replacing generation, so that both counts of a row concern the same

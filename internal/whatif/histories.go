@@ -65,7 +65,7 @@ func (h *histories) page(key int) *page {
 }
 
 // later notes that a call sent a message, under both policies, to the users in the block with the index i of a bitmap.
-// The page keeps this block of users as a whole until the replay needs the histories of single users.
+// The page keeps the block of users as a whole until the replay needs the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -164,7 +164,7 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 // release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
 // result recorded lists the channels of the sends that release removed from the recorded history. The result other
 // lists the channels of the sends that release removed from the history under the other policy and that are later than
-// the given instant. Both slices are valid until the next call of release.
+// the given instant. The slices that release returns are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

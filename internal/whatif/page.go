@@ -120,7 +120,7 @@ func (p *page) header(place uint32) *uint32 {
 }
 
 // histories returns the calls that sent a message to the user: the recorded calls, and the calls under the other
-// policy. The two returned slices share the memory of the page.
+// policy. The slices that histories returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil

@@ -12,10 +12,10 @@ import (
 // call shows. The record reflects changes of sets by API calls, and the generation does not.
 //
 // If the service denied a user because of a suppressed set, the user was in this set, and in no set that the policy
-// names before it. A user with another outcome was in none of the sets that the policy suppressed for the send. In all
-// other cases, the generation says which users a set contains. If another generation replaces the generation of the
-// call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then takes from the record only
-// the members of sets that the replacing generation lacks.
+// names before it. A user with another outcome was in none of the sets that the policy suppressed for the send. If the
+// record does not show whether a user was in a set, the segments generation decides. If another generation replaces the
+// generation of the call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then takes
+// from the record only the members of sets that the replacing generation lacks.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged

@@ -32,8 +32,8 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 }
 
 // sends reports whether the call sent the message to the user according to the record. If the record calls the send a
-// repetition, but no record has the first send, the repetition counts as the send. Such a first send is older than the
-// audit, or belongs to a call without a response.
+// repetition, but no record has the first send, the repetition counts as the send. A first send that is in no record is
+// older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)

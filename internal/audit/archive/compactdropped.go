@@ -10,15 +10,15 @@ import (
 	"capper/internal/audit"
 )
 
-// notes records, for each instance, which files compactions removed. From these notes, `capper audit verify` can
-// distinguish a removed file from a lost file.
+// notes records, for each instance, which files compactions removed. The notes about removed files let `capper audit
+// verify` distinguish a removed file from a lost file.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin records which audit files the compaction will remove, before the compaction removes the first of them. From
-// then on, `capper audit verify` treats any other missing audit file as lost. The argument entries must be sorted by
+// begin records which audit files the compaction will remove, before the compaction removes the first of them. After
+// begin, `capper audit verify` treats any other missing audit file as lost. The argument entries must be sorted by
 // instance and number. If no earlier compaction left notes and the first audit files of an instance are missing, begin
 // assumes that an earlier version of capper removed them.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {

@@ -14,15 +14,15 @@
 //
 // # Concurrent writers
 //
-// If an audit file is completed or rewritten during the read, the archive finds the file under its new key. For this
-// purpose, the archive lists open files before the index. If the audit file of an index entry does not exist, the
-// archive reads the index entry again.
+// If an audit file is completed or rewritten during the read, the archive finds the file under its new key, because it
+// lists open files before the index. If the audit file of an index entry does not exist, the archive reads the index
+// entry again.
 //
 // # Memory
 //
 // The archive keeps in memory the audit files that cover the instant that the reader has reached, and a few files in
 // advance. If instances begin a new audit file every ten minutes, the archive keeps two files of each instance in
-// memory. In addition, each record except the first of a file takes 8 bytes.
+// memory. In addition to the files, the archive keeps 8 bytes in memory for each record except the first of a file.
 //
 // # Compaction
 //
@@ -33,10 +33,10 @@
 // compaction writes the new file under the hash of its content, replaces the index entry, and removes the old file. For
 // a file that is too old, the compaction removes the index entry first. A reader that does not find an audit file reads
 // its index entry again. A compaction that stops between two steps leaves a file that no index entry names. The next
-// compaction removes such a file when the file is at least an hour old. Two simultaneous compactions therefore do not
-// remove each other's files.
+// compaction removes a file without an index entry if the file is at least an hour old. Two simultaneous compactions
+// therefore do not remove each other's files.
 //
-// Before a compaction removes files of an instance, the compaction records the numbers of these files (audit.Dropped).
+// Before a compaction removes audit files of an instance, it records the numbers of these files (audit.Dropped).
 // `capper audit verify` then distinguishes removed files from lost files. A compaction changes neither the sequence
 // numbers of records nor the numbers of files. A compaction removes the audit files of an instance in the order of
 // their numbers. A compaction does not change open files and files in a spool directory.

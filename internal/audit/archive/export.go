@@ -15,7 +15,8 @@ const (
 	Parquet = "parquet"
 )
 
-// Rows exports audit records: it writes a row for each user of each record. A Rows is not safe for concurrent use.
+// Rows is a writer that exports audit records, with a row for each user of each record. A Rows is not safe for
+// concurrent use.
 type Rows interface {
 	// Add writes a row for each user of a record. channel is the name of the record's channel.
 	Add(r *audit.Record, channel string) error

@@ -53,8 +53,8 @@ func (q *Query) mayHold(e *Entry) bool {
 	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k audit.Kind) bool { return e.Kinds[k.String()] > 0 })
 }
 
-// daySlack is the maximum number of days between the day in an audit file's key and the time of a record in the file.
-// Two days are ample, because an instance writes one file for hours at most, and a call takes minutes.
+// daySlack is the maximum number of days between the day in an audit file's key and the time of a record in the file. A
+// daySlack of two days is ample, because an instance writes one audit file for hours at most, and a call takes minutes.
 const daySlack = 2
 
 // mayBeOf reports whether audit files in the folder of a day may contain records that the query selects.

@@ -142,8 +142,8 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// start begins to read further audit files in advance. start reports whether the next record may be in the first of
-// these files.
+// start begins to read further audit files in advance. start reports whether the next record may be in the first of the
+// files that are read in advance.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
 		e, done := m.entries[0], make(chan fetched, 1)

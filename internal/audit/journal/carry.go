@@ -216,8 +216,8 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// checkErasure returns an error if the user ids in an erasure have another kind or key than the ids of the journal.
-// Such an erasure exists if another service used the same spool directory.
+// checkErasure returns an error if the user ids in an erasure have another kind or key than the ids of the journal. An
+// erasure with other ids exists if another service used the same spool directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {

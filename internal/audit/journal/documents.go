@@ -16,7 +16,7 @@ import (
 const placeTimeout = 2 * time.Second
 
 // SetPolicy stores the policy of a configuration version at the audit location. The argument text is the result of
-// config.Config.PolicyText. Callers must call SetPolicy before they record a call with this version.
+// config.Config.PolicyText. Callers must call SetPolicy before they record a call with the configuration version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return

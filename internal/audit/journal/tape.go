@@ -110,8 +110,8 @@ type cut struct {
 }
 
 // take removes from the tape (the queue of records in memory) the frames that the writer must write next. If end is
-// true, or the file is older than roll, take ends the audit file with these frames. The tape uses the memory of the
-// argument spare for later frames.
+// true, or the file is older than roll, take ends the audit file with the frames that it removes. The tape uses the
+// memory of the argument spare for later frames.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 )
 
 // Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order in which the users first occur.
-// Callers index data about users by these numbers, because id images (64-bit hashes) are too sparse for an index. A nil
-// *Numbers means dense ids (32-bit numbers), which are themselves the numbers. A Numbers is not safe for concurrent
-// use.
+// Callers index data about users by the small numbers of the users, because id images (64-bit hashes) are too sparse
+// for an index. A nil *Numbers means dense ids (32-bit numbers), which are themselves the numbers. A Numbers is not
+// safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free

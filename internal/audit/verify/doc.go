@@ -28,17 +28,17 @@
 // # The store
 //
 // If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send if
-// the send was not released, and its user was not erased later. In addition, the send must be younger than each window
-// that was in force since the send. Newer sends must not have displaced the send from a full log. If the store lacks a
-// send that it must hold, verify waits for Store.Settle and reads the audit again. The send is missing if, after the
-// second reading, the audit still says that the store must hold the send (store.go). A killed instance may lose the
-// record of a release. The code in doubt.go therefore excludes missing sends that a lost release may explain.
+// the send was not released, and its user was not erased later. A send that the store must hold is also younger than
+// each window that was in force since the send. Newer sends must not have displaced it from a full log. If the store
+// lacks a send that it must hold, verify waits for Store.Settle and reads the audit again. The send is missing if,
+// after the second reading, the audit still says that the store must hold the send (store.go). A killed instance may
+// lose the record of a release. The code in doubt.go therefore excludes missing sends that a lost release may explain.
 //
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers some blocks of
 // 65,536 neighbouring ids, with at most Config.Events events (effects of a call on a user) of 12 bytes. If ids are not
 // dense (not 32-bit numbers), a block holds the id images with the same upper 16 bits, and an event takes 24 bytes.
-// Each pass sorts its blocks by user and judges the users on all cores. In addition, each record takes 48 bytes in
-// memory.
+// Each pass sorts its blocks by user and judges the users on all cores. In addition to the events, each record takes 48
+// bytes in memory.
 package verify

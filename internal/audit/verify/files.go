@@ -270,8 +270,8 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// miss notes a time span in which audit records may be missing. This matters because the missing record of a release
-// may explain why a later send was allowed.
+// miss notes a time span in which audit records may be missing. verify needs the time spans with missing records,
+// because the missing record of a release may explain why a later send was allowed.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,8 +47,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. This is the case if, including this send
-// and sends of the same time, more than Max sends were certainly in the user's log.
+// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if,
+// including this send and sends of the same time, more than Max sends were certainly in the user's log.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -66,8 +66,8 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 }
 
 // after returns the beginning of the period in which earlier sends certainly count towards the limit when the service
-// decides the send s. This holds even if the service decided s at the latest possible time. If the earliest and the
-// latest possible time of s lie in different calendar periods, nothing is certain, and ok is false.
+// decides the send s. The result of after is right even if the service decided s at the latest possible time. If the
+// earliest and the latest possible time of s lie in different calendar periods, nothing is certain, and ok is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -149,8 +149,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded a send of the same message on the same channel. In that case, the user's
-// log had lost the first send, and the two sends count as one send.
+// again reports whether a later call recorded a send of the same message on the same channel. If a later call recorded
+// the same send, the user's log had lost the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

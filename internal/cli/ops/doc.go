@@ -4,15 +4,15 @@
 // # Import
 //
 // The command `capper import` reads files of sends that another program made. `capper import` sorts the sends by
-// namespace and time, and imports them into a running service. It reads all files before it sends the first row, so a
-// file with errors changes nothing. `capper import` sorts a million rows at a time in memory. If there are more rows,
-// it writes each sorted million to a file in a temporary directory, and merges these files during the import. In the
-// temporary directory, a send takes about 30 bytes plus its message id.
+// namespace and time, and imports them into a running service. `capper import` reads all files before it sends the
+// first row, so a file with errors changes nothing. `capper import` sorts a million rows at a time in memory. If there
+// are more than a million rows, `capper import` writes each sorted million to a file in a temporary directory, and
+// merges these files during the import. In the temporary directory, a send takes about 30 bytes plus its message id.
 //
 // Each import call contains rows of one namespace, in ascending order of time. `capper import` sends several batches of
-// rows in parallel. It sends the batches with rows of the same user one after another, because the service keeps the
-// first of equal sends. The service recognizes a repeated send. If a batch gets no response, `capper import` therefore
-// sends it again, unchanged. A user can run an interrupted import again from the beginning.
+// rows in parallel. `capper import` sends batches with rows of the same user one after another, because the service
+// keeps the first of equal sends. The service recognizes a repeated send. If a batch gets no response, `capper import`
+// therefore sends it again, unchanged. A user can run an interrupted import again from the beginning.
 //
 // # Health check
 //

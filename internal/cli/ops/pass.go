@@ -192,8 +192,8 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
-// verify reads back the log of a user from the target store, and compares it. If the log is equal to the user's log in
-// an earlier pass, verify replaces it.
+// verify reads back the log of a user from the target store, and compares it with the log in Now. If the target has the
+// user's log from an earlier pass, verify replaces the log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)

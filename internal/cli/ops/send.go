@@ -150,9 +150,9 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). These rows
-// include expired sends of such users, so a retry sends them again. An expired send still counts only once, because
-// only sends that have not expired count as unavailable.
+// call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). The returned
+// rows include expired sends of unavailable users, so a retry sends them again. An expired send still counts only once,
+// because only sends that have not expired count as unavailable.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -273,7 +273,7 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the argument own, which is the value of a field in a row. If all rows share this value, unless returns
+// unless returns the argument own, which is the value of a field in a row. If all rows share the value, unless returns
 // "".
 func unless(shared, own string) string {
 	if shared != "" {

@@ -76,8 +76,8 @@ func (s *Service) Audience() (users []uint32) {
 }
 
 // Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The calls
-// include large campaigns, a retry, a release, an audience expression, previews and permits. During this day, Samples
-// also publishes a new segments generation.
+// include large campaigns, a retry, a release, an audience expression, previews and permits. During the sample day,
+// Samples also publishes a new segments generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()

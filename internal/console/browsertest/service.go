@@ -41,8 +41,8 @@ type Setup struct {
 	With    string    // text to add to the configuration
 }
 
-// Service is a capper service that runs in the process of the test. By default, it uses the embedded store. It has the
-// sample configuration, the sample segments and sets, and a clock that only the test advances.
+// Service is a capper service that runs in the process of the test. By default, a Service uses the embedded store. A
+// Service has the sample configuration, the sample segments and sets, and a clock that only the test advances.
 type Service struct {
 	URL   string
 	Clock *testkit.Clock

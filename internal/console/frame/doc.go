@@ -23,9 +23,9 @@
 //
 // # Sessions and access
 //
-// A page calls the handler of the API within the process. The context of the call contains the id of the visitor's API
-// key (gate.Inside), and the API checks the current scopes of this key. A page can therefore show and do only what the
-// API key of the visitor permits.
+// A page calls the handler of the API within the process. The context of an API call contains the id of the visitor's
+// API key (gate.Inside), and the API checks the current scopes of this key. A page can therefore show and do only what
+// the API key of the visitor permits.
 //
 // A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption also authenticates
 // the id of the API key. The secret for the encryption is derived from the SHA-256 hash of the API key in the

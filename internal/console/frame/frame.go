@@ -42,8 +42,8 @@ type Frame struct {
 	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. It is necessary because the
-// budgets of the API do not limit the memory for forms.
+// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The limit uploadsAtOnce is
+// necessary because the budgets of the API do not limit the memory for forms.
 const uploadsAtOnce = 2
 
 // uploadTimeout is the time limit for uploading a large form. A slow upload therefore does not block other visitors for

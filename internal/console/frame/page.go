@@ -63,7 +63,7 @@ func (v *Visit) MayOpen(namespace string) bool {
 }
 
 // Seal encrypts data for an address of the console. Every service instance that has the API key of the visitor can
-// decrypt the text, for any of its visitors. Without this API key, nobody can read or create such a text.
+// decrypt the text, for any of its visitors. Nobody without the visitor's API key can read or create an encrypted text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
 // Open decrypts a text that Seal has created. For other texts, and if the API key of the text no longer exists, Open

@@ -71,8 +71,8 @@ const partHeader = "X-Capper-Live"
 // a redirect loop.
 const againParameter = "again"
 
-// fromElsewhere reports whether the visitor has followed a link on another website. In this case, the browser does not
-// send the session cookie.
+// fromElsewhere reports whether the visitor has followed a link on another website. After a link on another website,
+// the browser does not send the session cookie.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") &&

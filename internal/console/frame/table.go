@@ -169,8 +169,8 @@ func (t *Table) Show(cell Cell) shown {
 // longName is the number of characters from which a word in the name of a row may be shortened on narrow screens.
 const longName = 18
 
-// Cut reports whether narrow screens may show the name of a row shortened. The page makes such a name focusable, so
-// that visitors can see it in full. Cut returns false for links, because links are focusable in any case.
+// Cut reports whether narrow screens may show the name of a row shortened. The page makes a shortened name focusable,
+// so that visitors can see it in full. Cut returns false for links, because links are focusable in any case.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })

@@ -130,7 +130,7 @@ type inside struct{}
 
 // Inside returns a context for an API call that the console makes within the process for a visitor. The argument key is
 // the id of the API key with which the visitor signed in, or "" if no keys are configured. The contexts of requests
-// from the network contain no such id.
+// from the network contain no id of an API key.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }

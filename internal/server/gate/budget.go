@@ -14,9 +14,9 @@ import (
 //   - A call of a client that holds less than its share waits in a first-in, first-out queue, for at most the duration
 //     in the constant patience.
 //
-// While calls wait in the queue, the budget cuts off calls of the client that holds most. It cuts off only calls that
-// wait for this client to send or read. A waiting call never depends on another waiting call, because all clients with
-// waiting calls hold less than their shares.
+// While calls wait in the queue, the budget cuts off calls of the client that holds most. The budget cuts off only
+// calls that wait for their client to send or read. A waiting call never depends on another waiting call, because all
+// clients with waiting calls hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration

@@ -24,8 +24,8 @@ const (
 	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 
-// Rules hold the API keys and the rates of clients. After a call of New or SetAccess with Rules, nobody may change
-// these Rules.
+// Rules hold the API keys and the rates of clients. After a call of New or SetAccess with Rules, nobody may change the
+// Rules.
 type Rules struct {
 	Keys  []Key                   // api_keys; none: everybody who can reach the listener may call
 	Rates map[string]capping.Rate // rate_limits.clients: rates by client; default for other clients: Rate

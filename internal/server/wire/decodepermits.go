@@ -39,8 +39,8 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 	return r, nil
 }
 
-// ReturnRequest is a decoded POST /v1/permits/return. It names the earlier request that got the permits, and says how
-// many of them the caller has used.
+// ReturnRequest is a decoded POST /v1/permits/return. A ReturnRequest names the earlier request that got the permits,
+// and says how many of them the caller has used.
 type ReturnRequest struct {
 	PermitsRequest
 	Used int

@@ -32,7 +32,7 @@ type FilterRequest struct {
 	At        string
 }
 
-// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check. Both calls name a message and a list of its
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check, which both name a message and a list of its
 // users.
 type MessageRequest struct {
 	Audience
@@ -56,7 +56,7 @@ func newDecoder(body []byte, bounds Bounds) *decoder {
 }
 
 // DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter must check the fields "channel"
-// and "at", because these checks need the policy and the clock.
+// and "at", for which it needs the policy and the clock.
 func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &FilterRequest{Enforce: true, Record: true}

@@ -37,8 +37,8 @@ type combination struct {
 	code uint8
 }
 
-// memberships writes the segment and the sets of each user. It encodes the JSON text of each combination of segment and
-// sets only once.
+// memberships writes the segment and the sets of each user. memberships encodes the JSON text of each combination of
+// segment and sets only once.
 func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination

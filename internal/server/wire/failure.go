@@ -59,7 +59,7 @@ func Overloaded(what string) *Failure {
 }
 
 // StoreFailure returns the failure of a call that the store could not answer. If the context has ended, the error
-// message suggests a retry. Otherwise the error message refers to /v1/status.
+// message suggests a retry. If the context has not ended, the error message refers to /v1/status.
 func StoreFailure(ctx context.Context, err error) *Failure {
 	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {

@@ -17,7 +17,7 @@ type ForecastRequest struct {
 }
 
 // DecodeForecast strictly decodes the body of POST /v1/forecast. The caller of DecodeForecast must check the fields
-// "channel" and "at", because these checks need the policy and the clock.
+// "channel" and "at", for which it needs the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &ForecastRequest{}

@@ -13,8 +13,8 @@ import (
 )
 
 // notYetFor is the longest wait before a retry that the server recommends to a caller that names a generation which the
-// service has not loaded yet. Such a call makes the service look for the generation immediately, so the generation is
-// usually loaded soon.
+// service has not loaded yet. A call that names an unknown generation makes the service look for it immediately, so the
+// generation is usually loaded soon.
 const notYetFor = 5 * time.Second
 
 // Pin returns the segments generation with the given name, and keeps ("pins") the generation in memory for later calls.

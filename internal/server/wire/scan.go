@@ -13,7 +13,7 @@ import (
 )
 
 // scanner parses one JSON document (RFC 8259) strictly, in one pass. The errors of a scanner name a field of the
-// request. Its error about invalid JSON names the byte position.
+// request. The error about invalid JSON names the byte position.
 type scanner struct {
 	data []byte
 	pos  int

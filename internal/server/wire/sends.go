@@ -52,7 +52,8 @@ type importAnswer struct {
 }
 
 // Answer returns the response to an import of sends. The argument unavailable lists, in ascending order, the users for
-// whom it is unknown whether the store recorded their sends. The response lists each id of such users once.
+// whom it is unknown whether the store recorded their sends. The response lists each id of a user with an unknown
+// result once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
@@ -118,8 +119,8 @@ const (
 
 // DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send later than latest. If the time
 // of a send is between now and latest, and the send has a message id, DecodeImport replaces the time by now.
-// DecodeImport rejects such a send without a message id, because only its time would identify the send. The caller of
-// DecodeImport checks whether the channels are configured.
+// DecodeImport rejects a send with a future time and without a message id, because only its time would identify the
+// send. The caller of DecodeImport checks whether the channels are configured.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
@@ -331,8 +332,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a JSON string. Its errors name the JSON path field. If field is empty, they name the field name of the
-// current send.
+// plain decodes a JSON string. The errors of plain contain the argument field as JSON path. If field is "", the errors
+// contain the path of the field name in the current send.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)

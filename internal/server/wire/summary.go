@@ -127,7 +127,8 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 }
 
 // EachSegment calls yield with the number of users for each outcome of each segment. Denied users are also split by the
-// name of the limit. For other outcomes this name is "". The names argument holds the segment names of the decisions.
+// name of the limit. For outcomes other than denied, the argument limit of yield is "". The names argument holds the
+// segment names of the decisions.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
