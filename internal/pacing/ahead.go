@@ -21,10 +21,10 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// run converts the strand to a Run whose first permit has the number 0.
+// run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// through returns how many permits of the strand have a slot at or before t.
+// through returns how many permits in this series of slots (strand) may start at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
@@ -36,7 +36,7 @@ func (s *Strand) newest() Time {
 	return r.slot(s.Permits - 1)
 }
 
-// after returns the first slot of the strand after t, or Never.
+// after returns the first slot in this series of slots (strand) that is later than t, or Never.
 func (s *Strand) after(t Time) Time {
 	n := s.through(t)
 	if n == s.Permits {
@@ -53,7 +53,7 @@ const Never Time = math.MaxInt64
 // slot in Log.Runs.
 type Ahead []Strand
 
-// through returns how many permits in all strands have a slot at or before t.
+// through returns how many permits in all strands (series of slots) may start at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -61,7 +61,8 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// after returns the first slot in any strand that is later than t, or Never if no strand has a later slot.
+// after returns the first slot, in any strand (series of slots), that is later than t. If no strand has a later slot,
+// after returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {
@@ -70,7 +71,8 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot of any strand at or before t. ok is false if no strand has a slot at or before t.
+// before returns the last slot, in any strand (series of slots), that is not later than t. ok is false if no strand has
+// a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -81,20 +83,21 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 	return last, ok
 }
 
-// walk moves an instant forward in time, and counts the slots of all strands up to that instant.
+// walk moves an instant forward in time, and counts the permits of all strands (series of slots) up to that instant.
 type walk struct {
 	ahead   Ahead
 	passed  int64       // permits with slots up to the instant of the walk
 	strands []strandPos // by strand
 }
 
-// strandPos says how many permits of one strand a walk has passed, and which slot of the strand follows.
+// strandPos says how many permits of one strand (series of slots) a walk has passed, and which slot follows.
 type strandPos struct {
 	passed int64 // permits of the strand with slots up to the instant of the walk
 	next   Time  // the strand's first slot after that instant, or Never
 }
 
-// begin begins a walk over the strands at the instant t. begin reuses the memory of the walk that w has held before.
+// begin begins a walk over all strands (series of slots) at the instant t. begin reuses the memory of the previous walk
+// in w.
 func (w *walk) begin(a Ahead, t Time) {
 	w.ahead, w.passed = a, 0
 	w.strands = append(w.strands[:0], make([]strandPos, len(a))...)
@@ -103,7 +106,7 @@ func (w *walk) begin(a Ahead, t Time) {
 	}
 }
 
-// to moves the walk forward to the instant t. An instant t earlier than the walk's present instant is not allowed.
+// to moves the walk forward to the instant t. The instant t must not be earlier than the walk's present instant.
 func (w *walk) to(t Time) {
 	for i := range w.ahead {
 		if w.strands[i].next <= t {
@@ -112,7 +115,7 @@ func (w *walk) to(t Time) {
 	}
 }
 
-// move updates the position of the walk in one strand, after the walk has moved to the instant t.
+// move updates the position of the walk in one strand (series of slots) when the walk moves to the instant t.
 func (w *walk) move(strand int, t Time) {
 	s, pos := &w.ahead[strand], &w.strands[strand]
 	n := s.through(t)
@@ -133,8 +136,8 @@ func (w *walk) next() Time {
 	return first
 }
 
-// behind returns the first instant at which a further permit may fit, if one strand alone fills every window after
-// since. If no strand fills every window by itself, behind returns 0.
+// behind returns the first instant at which a limit may allow a further permit, if one strand (series of slots) already
+// fills all its windows. If no strand fills every window after the time "since" by itself, behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -146,10 +149,10 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// newest returns the last slot of all strands, or false if there is no strand.
+// newest returns the last slot of all strands (series of slots), or false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
-// frees returns the last slot of the strand that ends first.
+// frees returns the last slot of that strand (series of slots) that ends first.
 func (a Ahead) frees() Time {
 	first := Never
 	for i := range a {
@@ -158,8 +161,7 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// space returns how many permits with the slot at can join the strand. The strand keeps the equal distances between its
-// slots.
+// space returns how many permits with the slot "at" can join the strand, a series of slots at equal distances.
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -174,8 +176,8 @@ func (s *Strand) space(at Time) (permits int64) {
 	return min(permits, MostBurst-s.Permits)
 }
 
-// add adds permits with one slot to strands that continue with that slot, or to a new strand. add returns the number of
-// permits that it could not add.
+// add adds permits with one slot to strands (series of slots) that continue with that slot, or to a new strand. add
+// returns the number of permits that it could not add.
 func (a *Ahead) add(at Time, permits int64) (left int64) {
 	for i := range *a {
 		s := &(*a)[i]
@@ -194,9 +196,9 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits to the log in such a way that later permits may still get slots before them. If the log has too
-// many strands, Stand moves the earliest slots of the strands to Log.Runs. No later permit can then get a slot before
-// these moved slots.
+// Stand adds permits to the log in such a way that later permits may still get slots before them. If the log would have
+// too many strands (series of slots), Stand moves the earliest of their slots to Log.Runs. No later permit can then get
+// a slot before the moved slots.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -209,7 +211,7 @@ func (l *Log) Stand(at Time, permits int64) {
 	}
 }
 
-// Absorb moves the slots up to t from Log.Ahead to Log.Runs. No later permit can then get a slot before them.
+// Absorb moves the slots up to t from Log.Ahead to Log.Runs, so that no later permit can get a slot before them.
 func (l *Log) Absorb(t Time) {
 	for {
 		next, until := -1, t // until: the first slot of the other strands
@@ -231,7 +233,7 @@ func (l *Log) Absorb(t Time) {
 	}
 }
 
-// take moves the slots of one strand up to t from Log.Ahead to Log.Runs.
+// take moves the slots up to t of one strand (series of slots) from Log.Ahead to Log.Runs.
 func (l *Log) take(strand int, t Time) {
 	s := &l.Ahead[strand]
 	n := s.through(t)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// RunSize is the size of an encoded Run in bytes. The encoding has the fields At (7 bytes), Every (5), Burst (3) and
-// First (6), big endian.
+// RunSize is the size of an encoded Run in bytes. The encoding of a Run has the fields At (7 bytes), Every (5), Burst
+// (3) and First (6), big endian.
 const RunSize = 7 + 5 + 3 + 6
 
 // AppendRun appends the encoded run to dst.
@@ -24,8 +24,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes the field Runs of a Log. The argument total becomes Log.Total: the number of permits that were
-// ever added to the runs. DecodeRuns returns an error for runs that cannot occur in a log.
+// DecodeRuns decodes the field Runs of a Log. The argument total of DecodeRuns becomes Log.Total: the number of permits
+// that were ever added to the runs. DecodeRuns returns an error for runs that cannot occur in a log.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("pacer log: the runs must have a multiple of %d bytes, got %d", RunSize, len(data))
@@ -64,8 +64,8 @@ func (l *Log) check() error {
 	return nil
 }
 
-// StrandSize is the size of an encoded Strand in bytes. The encoding has the fields At (7 bytes), Every (5), Burst (3)
-// and Permits (3), big endian.
+// StrandSize is the size of an encoded Strand in bytes. The encoding of a Strand has the fields At (7 bytes), Every
+// (5), Burst (3) and Permits (3), big endian.
 const StrandSize = 7 + 5 + 3 + 3
 
 // Append appends the encoded strands to dst.
@@ -106,8 +106,8 @@ type Remembered struct {
 	Log                 // the granted permits, numbered from 0
 }
 
-// RememberedHeader is the size in bytes of the header of an encoded Remembered. The header has the fields Fingerprint
-// (8 bytes), More (1) and Total (6), and the runs follow it.
+// RememberedHeader is the size in bytes of the header of an encoded Remembered. This header has the fields Fingerprint
+// (8 bytes), More (1) and Total (6); the encoded runs follow it.
 const RememberedHeader = 8 + 1 + 6
 
 // Append appends the encoded grant to dst: first the header, then the runs of the granted permits.

@@ -72,13 +72,13 @@ func (p *Pacer) interval() time.Duration {
 	return shortest.Window / time.Duration(shortest.Max)
 }
 
-// waitFor sets the longest wait of the call: later steps of the call ask only for slots within this wait.
+// waitFor sets the longest wait of the call for permits: later steps of the call ask only for slots within this wait.
 func (t *taking) waitFor(wait time.Duration) {
 	t.base.MaxWait = wait
 	t.setSteps()
 }
 
-// hold sleeps until the last granted slot of the answer, if that slot comes within longest.
+// hold sleeps until the last granted slot (start time) of the answer, if that slot comes within the duration longest.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -99,7 +99,8 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// later subtracts passed from the waits in the answer, because the service has already waited for that time.
+// later subtracts the duration passed from the waits in the answer, because the service has already waited for that
+// time.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)
 	for i := range a.Runs {

@@ -20,8 +20,8 @@ type Run struct {
 // slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through returns how many permits of the run have a slot at or before t. The argument count is the number of all
-// permits of the run.
+// through returns how many permits of the run have a slot at or before t. The argument count of through is the number
+// of all permits of the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -50,7 +50,7 @@ type Log struct {
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// first returns the number of the oldest permit that Log.Runs still contains.
+// first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still contains.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
 		return l.Total
@@ -58,7 +58,8 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number of the last permit of the run, plus 1. The argument run is an index into Log.Runs.
+// end returns the number of the last permit of a run, plus 1. The argument run of this method is an index into
+// Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -122,7 +123,7 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 }
 
 // join adds permits to the run if the run, with these permits, still has equal distances and bursts. The argument count
-// is the present number of permits in the run. join reports whether it has added the permits.
+// is the number of permits that the run has before join. join reports whether it has added the permits.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {

@@ -19,8 +19,8 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops runs whose permits no
-// limit can count at the instant now, except for the last few of these runs. If too many runs remain, Merge moves
+// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops the runs whose permits
+// no limit can count any more at the instant now, except for the last few of them. If too many runs remain, Merge moves
 // permits to the slots of later permits. The section "The log" of the package documentation explains how Merge groups
 // permits.
 func (l *Log) Merge(now Time, limits []Limit) {
@@ -58,7 +58,7 @@ func (l *Log) drop(now Time, limits []Limit) {
 }
 
 // tier is the range of a log's permits that one limit counts, without the permits that limits with a smaller Max count.
-// The tier of the limit with the smallest Max holds the newest permits of the log.
+// Of these tiers, that of the limit with the smallest Max holds the newest permits of the log.
 type tier struct{ max, group int64 }
 
 // tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Each limit loses the same
@@ -84,8 +84,8 @@ const leastPart = 8000
 const mostGroups = MostRuns * 3 / 4
 
 // group chooses how many permits of each tier may share a slot. A limit then grants at most Max/part permits too few.
-// group returns the number of groups in all tiers. The group size of a tier is a multiple of the group size of the tier
-// with the next smaller Max.
+// group returns the number of groups in all tiers. The number of permits in a tier's groups is a multiple of the number
+// for the tier with the next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -99,8 +99,8 @@ func group(tiers []tier, part int64) (groups int64) {
 }
 
 // mergeGroup copies the group of permits that starts with the number permit to the log merged, at the group's latest
-// slot. mergeGroup returns the number of the next group's first permit. Groups within one run with equal distances keep
-// their slots: the run stays one run or becomes two runs.
+// slot. mergeGroup returns the number of the next group's first permit. If several groups lie within one run, their
+// permits keep their slots: the run stays one run or becomes two runs.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)

@@ -277,8 +277,8 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 // seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
-// remembers reports whether the store remembers the next part of the request; a call of several steps stores one part
-// per step.
+// remembers reports whether the store remembers the next part of the request for permits; each step of a call stores
+// one part.
 func (t *taking) remembers(ctx context.Context) (bool, error) {
 	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
@@ -313,8 +313,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return p.giveBack(ctx, call, used)
 }
 
-// giveBack does the work of Return. The caller of giveBack must already have excluded other calls with the same
-// request, by underway.enter.
+// giveBack does the work of Return. Before giveBack, its caller must have called underway.enter, so that no other call
+// works on the same request.
 func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -373,7 +373,7 @@ func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	return err
 }
 
-// add adds the result of a return of the request's next part to the result for the earlier parts.
+// add adds the result for the request's next part to the results for the earlier parts, when a caller returns permits.
 func (b *Back) add(part *Returned) {
 	for i := range b.Runs { // waits become relative to the latest step
 		b.Runs[i].Wait -= part.At.Sub(b.At)

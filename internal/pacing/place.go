@@ -48,8 +48,8 @@ type placement struct {
 	steps    int
 }
 
-// source is the permit that decides when a limit allows the next one: the Max-th newest permit of the log. The limit
-// allows another permit when the slot of the source is one window old.
+// source is the permit that determines when a limit allows the next one: the Max-th newest permit of the log. A limit
+// allows another permit when the slot of its source permit is one window old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -75,7 +75,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// move makes the permit with the given number the source.
+// move makes the permit with the given number the one on which the limit's next slot depends.
 func (s *source) move(permit int64) {
 	s.permit = permit
 	if permit < s.log.first() {
@@ -90,7 +90,7 @@ func (s *source) move(permit int64) {
 // kept reports whether the log still contains the permit on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// opens returns the first instant at which the limit allows one more permit.
+// opens returns the first instant at which the limit of a pacer allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -99,9 +99,9 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many permits the limit allows at the instant t. If the limit allows no permit at t, room returns 0
-// and a later instant to try. room looks only at the run that contains the source permit, so the number may be too
-// small.
+// room returns how many further permits one limit of a pacer allows at the instant t. If the limit allows no permit at
+// t, room returns 0 and a later instant to try. room looks only at the run that contains the source permit, so the
+// number may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -142,9 +142,9 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	return permits, full
 }
 
-// roomAfter returns how many further permits the limit allows in the window that ends at t. The argument ahead is the
-// number of permits in Log.Ahead with slots up to t. If no permit fits, roomAfter returns 0 and the first instant at
-// which older permits leave the window.
+// roomAfter returns how many further permits one limit of a pacer allows in the window that ends at t. The argument
+// ahead is the number of permits in Log.Ahead with slots up to t. If no permit fits, roomAfter returns 0 and the first
+// instant at which older permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -165,7 +165,7 @@ func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 }
 
 // roomRepeated returns how many permits the limit allows if they begin at t, with the same distances and bursts as the
-// run "like". The result of roomRepeated may be too small but is never too large.
+// run "like". The number that roomRepeated returns may be too small but is never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -179,23 +179,23 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// next describes the slot of the next permit, and why the permit gets no earlier slot.
+// next describes the slot (start time) that the next permit will get, and why it gets no earlier slot.
 type next struct {
 	at, unaligned Time
 	target, limit int    // the target and limit that prevent an earlier slot, as in Grant
 	ahead         []room // by target; nil: no later permit can get an earlier slot at any target
 }
 
-// room says whether, at one target, later permits may still get slots before a new slot.
+// room says whether, at one of the pacers, later permits may still get slots before a new slot.
 type room struct {
 	ahead bool
 	own   Time // the first slot that the target's own limits allow
 }
 
-// earliest returns the first slot, not before "from", that the limits of one target allow. The argument "of" is the
-// index of that target, or -1 for all targets. earliest also returns the target and the limit that prevent an earlier
-// slot. If no limit prevents an earlier slot, earliest returns the limit ByQueue, and the target -1 if the slot is
-// "from".
+// earliest returns the first slot (start time), not before "from", that the limits of one target allow. The argument
+// "of" is the index of that target, or -1 for all targets of the ask. earliest also returns the target and the limit
+// that prevent an earlier slot. If no limit prevents an earlier slot, earliest returns the limit ByQueue, and the
+// target -1 if the slot is "from".
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -243,7 +243,7 @@ const (
 // more windows with reserved slots, the search counts these slots as if all were in one window.
 const MostWindows = 1000
 
-// behindAll returns the latest slot in the logs of all targets.
+// behindAll returns the latest slot (start time) that any of the pacers of the ask has granted.
 func (p *placement) behindAll() (at Time) {
 	for _, log := range p.logs {
 		if newest, ok := log.Newest(); ok {
@@ -253,7 +253,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next returns the slot that the next permit gets. This slot is at "from" or later.
+// next finds the slot (start time) of the next permit, which is at "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -274,8 +274,8 @@ func (p *placement) next(from Time) (n next) {
 	return n
 }
 
-// leavesRoom returns the first slot that the limits of one target allow, as if the ask had no other target. leaves
-// reports whether a later permit could still get that slot if this permit gets the slot "at".
+// leavesRoom returns the first slot (start time) that one pacer of the ask would grant if the ask named no other pacer.
+// leaves reports whether a later permit could still get that slot if this permit gets the slot "at".
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -286,8 +286,8 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	return own, own < at
 }
 
-// align delays a permit that waits for another target, so that no fraction of a rate's interval is wasted. The distance
-// from the slot before then is a whole number of intervals of the rate.
+// align delays a permit that waits for another target, so that no fraction of a rate's interval is wasted. After the
+// delay, the distance from the previous slot is a whole number of intervals of the rate.
 func (p *placement) align(n *next) {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -363,7 +363,7 @@ func (p *placement) fill(permits int64) next {
 	}
 }
 
-// put adds permits to the log of every target and to the grant.
+// put adds permits with their slots to the log of every target of the ask, and to the grant.
 func (p *placement) put(n *next, every, burst, permits int64) {
 	for t, log := range p.logs {
 		if n.ahead != nil && n.ahead[t].ahead {

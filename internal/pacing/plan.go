@@ -123,7 +123,7 @@ func (p *plan) all() *Ask {
 	return ask
 }
 
-// most returns the largest number of targets that a step of the plan may have.
+// most returns the largest number of targets (logs with limits) that a step of the plan may name.
 func (p *plan) most() (targets int) {
 	for i := range p.answer.Pacers {
 		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
@@ -142,7 +142,7 @@ func (p *plan) checkTargets() error {
 	return nil
 }
 
-// following is the slot that one more permit would get, and the limit that prevents an earlier slot.
+// following is the slot (start time) that one more permit would get, and the limit that prevents an earlier slot.
 type following struct {
 	at            Time
 	target, limit int

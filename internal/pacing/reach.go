@@ -61,8 +61,8 @@ func (p *Pacer) far(reach time.Duration) Target {
 // threeQuarters returns three quarters of n, rounded down, but at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
-// rowIntervals returns how many intervals of the pacer's rate form one period. Calls with longer waits get three
-// quarters of the slots of each period.
+// rowIntervals returns how many intervals of the pacer's rate form a period, of which calls with longer waits get three
+// quarters.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	if reach == 0 {

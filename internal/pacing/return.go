@@ -14,8 +14,8 @@ type Returned struct {
 }
 
 // GiveBack removes the slots of returned permits from the remembered grant, and from the logs of the ask's targets.
-// GiveBack keeps slots up to now, and the slots of the first "used" permits. If an element of logs is nil, the store
-// removed the log after the grant, so that no slot of the grant is left in it.
+// GiveBack does not remove slots up to now, nor the slots of the first "used" permits. If an element of logs is nil,
+// the store removed the log after the grant, so that no slot of the grant is left in it.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -49,7 +49,7 @@ func (r *Remembered) AskedAt(longest time.Duration) Time {
 	return newest.Add(-longest)
 }
 
-// dueBy returns how many permits in Log.Runs have slots at or before now.
+// dueBy returns how many permits in the log's runs may start at or before now.
 func (l *Log) dueBy(now Time) (permits int64) {
 	for i := range l.Runs {
 		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
@@ -91,8 +91,8 @@ func Exact(limits []Limit) bool {
 	return tiers[len(tiers)-1].group == 1
 }
 
-// MostMeets, MostCommon and MostLine limit the work of Log.Return, which removes returned slots from a log. Returned
-// slots beyond these limits stay in the log.
+// MostMeets, MostCommon and MostLine limit the work of Log.Return, which removes returned slots from a log. If a return
+// exceeds MostMeets, MostCommon or MostLine, some of the returned slots stay in the log.
 const (
 	MostMeets  = 20_000       // comparisons of runs
 	MostCommon = 64           // slots that are removed at once, if each of them divides a strand
@@ -101,10 +101,10 @@ const (
 
 // Return removes the given slots, which must be in order, from the log. Return returns the number of permits that it
 // found and removed. From the first removed slot on, Return moves slots from Log.Runs to Log.Ahead, so that later
-// permits can use the freed slots. Slots that do not fit into MostReturned strands stay in Log.Runs. Unless the limits
-// are Exact, all slots up to the last slot with several permits also stay, because Merge may have moved such permits.
-// Return may leave so few permits in Log.Runs that a limit again counts slots that the log has dropped. The dropped
-// slots then count at the time of the log's oldest slot.
+// permits can use the freed slots. Slots that do not fit into MostReturned strands (series of slots) stay in Log.Runs.
+// Unless the limits are Exact, all slots up to the last slot with several permits also stay, because Merge may have
+// moved such permits. Return may leave so few permits in Log.Runs that a limit again counts slots that the log has
+// dropped. Limits then count such dropped slots as if they were at the time of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -211,12 +211,13 @@ func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	return before, line
 }
 
-// moves reports whether Return may move the strand's slots from Log.Runs to Log.Ahead.
+// moves reports whether Return may move this series of slots (strand) from Log.Runs to Log.Ahead.
 func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// each returns the number of permits in each slot of the strand. The last slot may have fewer permits.
+// each returns how many permits have the same slot, for each slot of the strand (series of slots). The last slot may
+// have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
 		return s.Permits
@@ -227,11 +228,11 @@ func (s *Strand) each() int64 {
 // slots returns the number of the strand's slots.
 func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 
-// count returns the number of permits in slot i of the strand.
+// count returns how many permits have the slot with the index i of the strand (series of slots).
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// index returns the number of the strand's slot at the instant t; the first slot has number 0. The strand must have a
-// slot at t.
+// index returns the index of the slot at the instant t in the strand (series of slots). The strand must have a slot at
+// t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -255,9 +256,9 @@ func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	return append(dst, Strand{at, every, burst, permits})
 }
 
-// removeAll removes the given slots from the strands. removeAll returns the remaining strands, the slots that it did
-// not remove, and the number of removed permits. If overlap is false, the strands must be in order, and stay in order.
-// removeAll does not remove a slot if more than "most" strands would remain.
+// removeAll removes the given slots from strands (series of slots at equal distances). removeAll returns the remaining
+// strands, the slots that it did not remove, and the number of removed permits. If overlap is false, the strands must
+// be in order, and stay in order. removeAll does not remove a slot if more than "most" strands would remain.
 func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
 	left, from, meets := append(left, strands...), 0, 0
 	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
@@ -297,9 +298,10 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// common returns the slots that both strands have: n slots, of which the first is at the instant "at". If the strands
-// have no common slots, n is 0. The function common leaves out a last slot that has fewer permits than the other slots.
-// The function common returns n = 0 if neither strand's distance is a multiple of the other's.
+// common returns the slots that two strands (series of slots) have in common: n slots, of which the first is at the
+// instant "at". If the strands have no common slots, n is 0. The function common leaves out a last slot that has fewer
+// permits than the other slots. The function common returns n = 0 if neither strand's distance is a multiple of the
+// other's.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
@@ -328,9 +330,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without returns what remains of the strand when n of its slots, the first at the instant "at", lose "each" permits.
-// If overlap is true, the result has as few strands as possible. If overlap is false, the strands in the result are in
-// order.
+// without returns what remains of a strand (series of slots) when n of its slots, the first at the instant "at", lose
+// "each" permits. If overlap is true, the remainder has as few strands as possible. If overlap is false, the strands in
+// the result are in order.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -142,7 +142,7 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target (log with limits) for calls without a share: its limits are the pacer's limits less the
+// rest returns the target (log with limits) for calls without a share. Its limits are the pacer's limits less the
 // reserved parts of the shares. keeps is false if no part is subtracted, because every share is idle and no limit
 // always reserves its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
@@ -170,7 +170,7 @@ type demands struct {
 	read   map[string]time.Time // by pacer: when this instance last read the marks
 }
 
-// demand identifies a share or a protected wait of a pacer.
+// demand is a map key that identifies a share or a protected wait of a pacer.
 type demand struct{ pacer, share string }
 
 // While calls use a share, an instance tells other instances so once every markEvery. An instance reads such marks of

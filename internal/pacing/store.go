@@ -166,7 +166,7 @@ type WaitRun struct {
 	Permits int
 }
 
-// Past returns how many permits of the run have slots in the past.
+// Past returns how many permits of the run have slots (start times) in the past.
 func (r *WaitRun) Past() int {
 	switch {
 	case r.Wait >= 0:
