@@ -127,8 +127,8 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// request returns the release request and its number of users. The users come from an audience expression, or from a
-// file of dense ids (32-bit numbers).
+// request returns the release request and its number of users. The users of the release come from an audience
+// expression, or from a file of dense ids (32-bit numbers).
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}

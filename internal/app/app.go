@@ -152,8 +152,8 @@ func (s *Service) Stop() error {
 	return s.stopErr
 }
 
-// These constants are generous time limits for the steps of a start and a stop. The limits only ensure that a start or
-// stop returns an error instead of hanging forever.
+// These constants are generous time limits for the steps of a start and a stop. The time limits only ensure that a
+// start or stop of the service returns an error instead of hanging forever.
 const (
 	loadTimeout     = 10 * time.Minute // for 135 MB over a slow connection
 	openTimeout     = 10 * time.Minute // for a recovery after a crash

@@ -10,8 +10,8 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed records which sets of users reloads have removed from the suppressed sets, and when. The record exists
-// only in this process, because the service does not know earlier configurations after a start.
+// unsuppressed records which sets of users reloads have removed from the suppressed sets, and when. The process keeps
+// the record in memory only, because the service does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // time of the removal, by set

@@ -9,9 +9,10 @@
 // A Record describes one API call that recorded sends or could have recorded sends: a filter call with "record": true,
 // a release, or a call for permits. A call that changes a set also has a Record. The Record groups the users by outcome
 // and reason (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes
-// some 130 kB. The record names the generation of the segments and the version of the configuration. The audit location
-// stores the policy of each version once. If ids are not dense (not 32-bit numbers), the record holds id images (64-bit
-// hashes, capping.UserID) in ascending order. The record of a call for a million users then takes 5.7 MB.
+// some 130 kB. The Record names the generation of the segments and the version of the configuration under which the
+// call was decided. The audit location stores the policy of each version once. If ids are not dense (not 32-bit
+// numbers), the record holds id images (64-bit hashes, capping.UserID) in ascending order. The record of a call for a
+// million users then takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
 // The timestamp of each send is between At and At plus Took. An analysis of the records therefore knows the time of a
@@ -47,10 +48,10 @@
 // A stored text is its length and its UTF-8 bytes. A record refers to a text by a number. The number 0 precedes a text
 // that gets the next number. The number 1 precedes a text that gets no number. The number 2+i means the earlier text
 // with the number i. Message ids have their own numbering, separate from all other texts. The constants in
-// dictionary.go bound the numbering of message ids and of all other texts. A file stores the users of a group as a
-// portable roaring bitmap, or as a list if the group has few users. The record of a call for one user takes some 35
-// bytes. Files whose ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see
-// images.go.
+// dictionary.go limit how many message ids and how many other texts get a number. A file stores the users of a group as
+// a portable roaring bitmap, or as a list if the group has few users. The record of a call for one user takes some 35
+// bytes in an audit file. Files whose ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded
+// gaps; see images.go.
 //
 // An audit file without an end frame is still open, or its writer died. If the last frame of a file without an end
 // frame is incomplete, the file is torn (TornError). A torn file does not count as damaged (DamageError).

@@ -115,7 +115,7 @@ func (c *cursor) images() []capping.UserID {
 }
 
 // bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
-// so that every run of zeros ends. The method end of bitReader then returns the error.
+// so that every run of zeros ends. The method end of bitReader then returns the error that the input was too short.
 type bitReader struct {
 	in []byte
 	at int // position in bits

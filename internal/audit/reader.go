@@ -62,7 +62,8 @@ func (r *Reader) Header() Header { return r.header }
 // position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the reader has read the end frame of the audit file. The file was then closed and is intact.
+// Ended reports whether the reader has read the end frame of the audit file. An audit file with an end frame was closed
+// and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
 // So returns the end frame that would close the audit file at the current position. So is for files whose writer died

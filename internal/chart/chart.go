@@ -2,10 +2,10 @@
 // columns.
 //
 // Only this package uses the library github.com/go-analyze/charts. A chart with two series of 60 values has about 20
-// kB, and drawing it takes 2 ms. The library escapes text for XML. The library writes colours and sizes as style
-// attributes. In an <img> element, style attributes work under any content security policy of the page. The library
-// refers to fonts by name, and loads no fonts. Package chart replaces characters in names that XML cannot contain, and
-// characters that reverse the direction of text.
+// kB, and drawing it takes 2 ms. The chart library escapes text for XML, and writes colours and sizes as style
+// attributes. In an <img> element, style attributes work under any content security policy of the page. The chart
+// library refers to fonts by name, and loads no fonts. Package chart replaces characters in names that XML cannot
+// contain, and characters that reverse the direction of text.
 package chart
 
 import (

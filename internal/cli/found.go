@@ -15,8 +15,8 @@ import (
 	"capper/internal/ids"
 )
 
-// foundIDs is the list of the users whom the service found for an audience expression. The list grows with each
-// response to a call about a part of the audience. The users of one response are consecutive in the list.
+// foundIDs is the list of the users whom the service found for an audience expression. The list in foundIDs grows with
+// each response to a call about a part of the audience. The users of one response are consecutive in the list.
 type foundIDs struct {
 	scheme  *ids.Scheme
 	answers []answer // in the order of arrival

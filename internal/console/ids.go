@@ -224,8 +224,8 @@ func (g *given) tooMany() string {
 }
 
 // readWords reads pasted user ids that are separated by white space, commas or semicolons. Text ids may contain spaces,
-// commas and semicolons, so each text id must be on a separate line. The result fault describes the first error and
-// names its line.
+// commas and semicolons, so each text id must be on a separate line. The result fault describes the first error in the
+// pasted text and names its line.
 func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	found = newGiven(kind)
 	longest := longestDense

@@ -18,7 +18,7 @@ var idColumns = [...]string{"user_id", "id"}
 // readFile reads an uploaded file with one user id on each line, with or without a header. readFile also reads a CSV
 // file whose header names the column with user ids. Columns are separated by commas or tabs. In a file with a header
 // that names the column, semicolons are possible, too. readFile never guesses the column, because other numbers could
-// then pass for user ids. The result fault describes the first error and names its line.
+// then pass for user ids. The result fault describes the first error in the file and names its line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {

@@ -72,7 +72,7 @@ func (f *whatIfForm) add(policy *api.Policy, limit, maximum string) {
 }
 
 // limitChoices lists the limits of the policy for a selection field: each limit's name for all segments, and each limit
-// of a single segment. The list also contains the chosen limit, even if the policy no longer has it.
+// of a single segment. The returned choices also include the chosen limit, even if the policy no longer has it.
 func limitChoices(policy *api.Policy, chosen string) []choice {
 	byName := map[string][]int{}
 	list := []choice{{Text: "choose a limit"}}

@@ -51,7 +51,7 @@ func redisChecks(s *Subject) []check {
 }
 
 // survey collects data from all Redis servers at its first call, and returns the same data to each check. If collecting
-// fails, only the first check reports the error. The check of certificates also covers Redis servers that do not
+// fails, only the first check reports the error. The check of TLS certificates also covers Redis servers that do not
 // respond.
 func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstore.Report {
 	first := check == "redis.reach"

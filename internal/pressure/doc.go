@@ -23,8 +23,8 @@
 // are the users of a segment who received no message. For the users in no segment, the number of people without a
 // message is unknown.
 //
-// A user has reached a limit if the limit would deny the next send. The limits are those of the current policy, applied
-// to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure leaves them out. Package
+// A user has reached a limit if the limit would deny the next send. Package pressure applies the limits of the current
+// policy to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure leaves them out. Package
 // pressure also leaves out limits with a maximum of 0.
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the user for

@@ -18,8 +18,8 @@ import (
 var activityParameters = []string{"since", "until"}
 
 // usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. The counts of an hour that
-// ended more than settled ago stay cached for the duration reused. The counts of a later hour are not cached, because
-// other instances may still flush counts for it.
+// ended more than settled ago stay cached for the duration reused. Counts of more recent hours are not cached, because
+// other instances may still flush counts for them.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -27,8 +27,8 @@ const (
 	reused        = 10 * time.Minute
 )
 
-// Activities serves API calls for the hourly counts of decisions. The counts are the sums over all service instances.
-// An Activities is safe for concurrent use.
+// Activities serves API calls for the hourly counts of decisions. The counts are sums over the decisions of all service
+// instances. An Activities is safe for concurrent use.
 type Activities struct {
 	counts counts // nil: the service counts no decisions
 	clock  func() time.Time

@@ -35,7 +35,7 @@ func (s *Server) checkSends(c *call) error {
 	return writeJSON(c.w, wire.CheckAnswer(r, found, s.clock(), s.locate()))
 }
 
-// enterMessage admits a call about users of one message, and returns the channel that the request names. The method
+// enterMessage admits a call about users of one message, and returns the channel that the request names. enterMessage
 // returns the memory of the request body to the budget.
 func (s *Server) enterMessage(
 	c *call, b *Body, r *wire.MessageRequest,

@@ -15,9 +15,9 @@ import (
 // users usually needs about a twentieth of smallBody.
 const smallBody = 64 << 10
 
-// permitsPrice is the number of users that the server charges to the client's rate limit for one call for permits. The
-// price is the same for any number of permits, because the store does about the same work for 1 permit and for 100,000
-// permits.
+// permitsPrice is the number of users that the server charges to the client's rate limit for one call for permits.
+// permitsPrice is the same for any number of permits, because the store does about the same work for 1 permit and for
+// 100,000 permits.
 const permitsPrice = 1
 
 // permits serves POST /v1/permits.

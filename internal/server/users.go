@@ -21,7 +21,7 @@ func userID(text string) (capping.UserID, error) {
 }
 
 // user parses the user id in the URL path of a call, in the format of the deployment's kind of ids. The result id is
-// the canonical text of the user id, or "" for a dense id.
+// the canonical text of the user id, or "" for a dense id (32-bit number).
 func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
 	if s.ids == nil {
 		user, err = userID(c.id)

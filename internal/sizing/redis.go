@@ -42,8 +42,8 @@ const spreadBytes = 20
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns how many bytes a user takes in a listpack of Redis. A user takes the bytes for the number of the
-// field, the value, and the overhead of the listpack for both.
+// userBytes returns how many bytes a user takes in a listpack of Redis. In a listpack, a user takes the bytes for the
+// number of the field, the value, and the overhead for both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -131,7 +131,7 @@ const (
 )
 
 // decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
-// time is shorter if the blast decides more users of the same bucket together.
+// processor time for a user is shorter if the blast decides more users of the same bucket together.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
 // RedisCores returns how many processors the commands of all Redis masters use during the blast (the largest campaign).

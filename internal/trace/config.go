@@ -122,7 +122,8 @@ func Probe(ctx context.Context, cfg Config) (err error) {
 }
 
 // checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library would
-// ignore the headers and print them. The error does not contain the headers, because headers may be secrets.
+// ignore the headers and print them. The error of checkHeaders does not contain the headers, because headers may be
+// secrets.
 func checkHeaders() error {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		given := os.Getenv(variable)

@@ -36,12 +36,15 @@
 // The OpenTelemetry library alone would break some promises in capper's documentation:
 //   - Calls that are not recorded must need almost no additional time (docs/benchmarks.md). To save time, one
 //     allocation contains the request id and the span of a context, and SetInt and SetText create attributes only for
-//     recorded spans. Begin itself selects the requests to record, because the sampler of the library needs 0.6 µs.
-//   - Dropped spans must be counted and logged. The library drops spans silently, and prints errors of the collector.
+//     recorded spans. Begin itself selects the requests to record, because the sampler of the OpenTelemetry library
+//     needs 0.6 µs.
+//   - Dropped spans must be counted and logged. The OpenTelemetry library drops spans silently, and prints errors of
+//     the collector.
 //   - The rules of the W3C say that unknown flags in traceparent are ignored, and that repeated tracestate headers are
-//     joined. The library ends the trace when it finds unknown flags, and reads only the first tracestate header.
-//   - Logs must never contain secrets. The library prints malformed headers of the environment.
+//     joined. The OpenTelemetry library ends the trace when it finds unknown flags, and reads only the first tracestate
+//     header.
+//   - Logs must never contain secrets. The OpenTelemetry library prints malformed headers of the environment.
 //
-// Secrets for the collector, such as a token, come only from $OTEL_EXPORTER_OTLP_HEADERS. Certificates come from
-// $OTEL_EXPORTER_OTLP_CERTIFICATE and related variables, which the library reads.
+// Secrets for the collector, such as a token, come only from $OTEL_EXPORTER_OTLP_HEADERS. Certificates for the
+// collector come from $OTEL_EXPORTER_OTLP_CERTIFICATE and related variables, which the OpenTelemetry library reads.
 package trace

@@ -19,7 +19,8 @@ const (
 )
 
 // queue wraps the batch processor of the OpenTelemetry library, which holds ended spans until they are sent. The type
-// queue counts and logs lost spans, and stops sending after a timeout of Shutdown, because the library does neither.
+// queue counts and logs lost spans, and stops sending after a timeout of Shutdown, because the OpenTelemetry library
+// does neither.
 type queue struct {
 	sdk.SpanProcessor
 	to *upload
@@ -73,8 +74,8 @@ func (q *queue) Shutdown(ctx context.Context) error {
 	return q.SpanProcessor.Shutdown(ctx)
 }
 
-// ExportSpans sends a batch of spans. ExportSpans logs an error itself and returns nil, because the library would print
-// a returned error.
+// ExportSpans sends a batch of spans. ExportSpans logs an error itself and returns nil, because the OpenTelemetry
+// library would print a returned error.
 func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) error {
 	err := u.SpanExporter.ExportSpans(ctx, batch)
 	u.waiting.Add(-int64(len(batch)))

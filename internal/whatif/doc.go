@@ -42,8 +42,8 @@
 // 4,096 users at a time, so that the data of these users stays in the cache of a core.
 //
 // If ids are not dense (not 32-bit numbers), the replay numbers the users in the order in which they first occur in the
-// records (package numbering). The numbering takes about 20 bytes more for each user. For lookups in segments, sets and
-// shares, the replay uses the id images (64-bit hashes of ids).
+// records (package numbering). The numbers of users take about 20 bytes of memory more for each user. For lookups in
+// segments, sets and shares, the replay uses the id images (64-bit hashes of ids).
 //
 // # Report
 //

@@ -13,8 +13,9 @@ import (
 // policy.
 //
 // Each user with a history has a memory block of 4, 8, 16 … words. The memory block has a header and then the numbers
-// of the recorded calls that sent a message to the user, oldest first. The history under the other policy follows only
-// if the two histories differ (diverged). A slot holds the location and the length of the memory block of a user.
+// of the recorded calls that sent a message to the user, oldest first. The calls of the history under the other policy
+// follow only if the two histories differ (diverged). A slot holds the location and the length of the memory block of a
+// user.
 type page struct {
 	// The value of a slot is the location of a user's memory block × 32 plus the binary logarithm of its words; 0 means
 	// no history. A page with few users has its slots in groups. A page with many users has them in flat.

@@ -6,7 +6,7 @@ import (
 	"capper/client/api"
 )
 
-// Result is the result of a replay. The names of its JSON fields are stable.
+// Result is the result of a replay. The names of the JSON fields of a Result are stable.
 type Result struct {
 	// Since and Until bound the calls that the counts contain. Begins is the time of the first record that the replay
 	// read; it replays records before Since, but does not count them. Warm is the time from which on the replay asked

@@ -9,7 +9,7 @@ import (
 )
 
 // recordedSets is the segments generation of a call, in which suppressed sets have the members that the record of the
-// call shows. The record reflects changes of sets by API calls, and the generation does not.
+// call shows. Only the record reflects changes of sets by API calls; the published generation does not.
 //
 // If the service denied a user because of a suppressed set, the user was in this set, and in no set that the policy
 // names before it. A user with another outcome was in none of the sets that the policy suppressed for the send. If the

@@ -266,8 +266,8 @@ func changes(m map[string]*pair[int64]) []api.WhatIfChange {
 	return list
 }
 
-// channelName returns the name of a channel from the policies that were read. The name of the channel in the other
-// policy takes precedence.
+// channelName returns the name of a channel from the policies that were read. If the name of a channel differs between
+// policies, channelName returns its name in the other (alternative) policy.
 func (e *engine) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""

@@ -7,9 +7,9 @@
 // returns all recorded errors. The function Parse returns the tree of the YAML library, for callers that walk through
 // the nodes themselves.
 //
-// The YAML library is recursive, stores a path for each level, and copies the text around an error. In the library, 200
-// kB of brackets needed more than 24 GB of memory, and 60,000 keys in one mapping take ten seconds. Before parsing a
-// text, package yamltree checks that each of these quantities is below a limit:
+// The YAML library is recursive, stores a path for each level, and copies the text around an error. In the YAML
+// library, 200 kB of brackets needed more than 24 GB of memory, and 60,000 keys in one mapping take ten seconds. Before
+// parsing a text, package yamltree checks that each of these quantities is below a limit:
 //
 //	size      1 MiB of UTF-8
 //	marks     characters that can begin a token, before the library sees anything

@@ -71,7 +71,7 @@ func measure(text []byte) error {
 }
 
 // Explain converts an error of the YAML library to a *Fault. Explain leaves out the excerpt of the document, because
-// the library would copy the document once for each token. Explain returns a *Fault unchanged.
+// the YAML library would copy the document once for each token. Explain returns a *Fault unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
 	if errors.As(err, &known) {

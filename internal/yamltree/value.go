@@ -48,7 +48,7 @@ func (v Value) Path() string { return v.path }
 // Absent returns an absent value at the given path, for a key that the document does not contain.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records an error at the value. The text contains the broken rule and the actual value.
+// Fault records an error at the value. The text of the error contains the broken rule and the actual value.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)

@@ -197,7 +197,8 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries returns the index entries of the rolled (complete) audit files that may hold records for a query, in the
-// order of their first records. The result damaged holds a *FileError for each entry that the archive cannot read.
+// order of their first records. The result damaged holds a *FileError for each index entry that the archive cannot
+// read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

@@ -30,8 +30,8 @@ func (g *Grants) Lists() [2][]capping.UserID {
 }
 
 // Grants returns the users who have sends of the message, by channel. Sends without a channel come first. Channel 0
-// selects all channels. The result omits channels on which no user has or may have a send. If Grants returns an error,
-// some users may be missing from the result.
+// selects all channels. Grants omits channels on which no user has or may have a send of the message. If Grants returns
+// an error, some users may be missing from the result.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}

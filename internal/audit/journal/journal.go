@@ -172,9 +172,9 @@ func (j *Journal) Permits(r *audit.Record) {
 }
 
 // Change writes the audit record of a call that changed a set. The caller sets all fields of r except Kind and Groups.
-// The lists hold the users who were added, the users who were removed, and the users for whom the result is unknown.
-// The lists of users for Change must be in strictly ascending order, and no user may be in two lists. Change returns at
-// once, and the caller must not change r or the lists afterwards.
+// The three lists hold the users whom the call added to the set, those whom it removed, and those for whom the result
+// is unknown. The lists of users for Change must be in strictly ascending order, and no user may be in two lists.
+// Change returns at once, and the caller must not change r or the lists afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return

@@ -12,9 +12,9 @@
 //
 // A simple model replays the sends of each user: the sends that capper allowed and that no call released. A finding is
 // a send that a limit in force certainly forbade. The records give the time of a send only to within the duration of
-// its call. The model therefore reports a send only if the limit forbade the send at every possible time. If calls
-// happened at the same time, the limit must forbid the send for either order of the calls. The limit must also forbid
-// the send for all clock differences between instances that Record.Widening allows.
+// its call. The model of verify therefore reports a send only if the limit forbade the send at every possible time. If
+// calls happened at the same time, the limit must forbid the send for either order of the calls. The limit must also
+// forbid the send for all clock differences between instances that Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -29,10 +29,11 @@
 //
 // If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send if
 // the send was not released, and its user was not erased later. A send that the store must hold is also younger than
-// each window that was in force since the send. Newer sends must not have displaced it from a full log. If the store
-// lacks a send that it must hold, verify waits for Store.Settle and reads the audit again. The send is missing if,
-// after the second reading, the audit still says that the store must hold the send (store.go). A killed instance may
-// lose the record of a release. The code in doubt.go therefore excludes missing sends that a lost release may explain.
+// each window that was in force since the send. Newer sends must not have displaced the send from a full log of the
+// user. If the store lacks a send that it must hold, verify waits for Store.Settle and reads the audit again. The send
+// is missing if, after the second reading, the audit still says that the store must hold the send (store.go). A killed
+// instance may lose the record of a release. The code in doubt.go therefore excludes missing sends that a lost release
+// may explain.
 //
 // # Cost
 //

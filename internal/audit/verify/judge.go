@@ -66,8 +66,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 }
 
 // after returns the beginning of the period in which earlier sends certainly count towards the limit when the service
-// decides the send s. The result of after is right even if the service decided s at the latest possible time. If the
-// earliest and the latest possible time of s lie in different calendar periods, nothing is certain, and ok is false.
+// decides the send s. Earlier sends in the returned period count even if the service decided s at the latest possible
+// time. If the earliest and the latest possible time of s lie in different calendar periods, nothing is certain, and ok
+// is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {

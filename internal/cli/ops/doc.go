@@ -36,9 +36,9 @@
 //
 // Before the last pass, no service uses the Redis store, so a pass may replace the log of a user in Redis. Releases and
 // erasures between two passes get to Redis when a pass replaces logs. If Redis contains a send that no copy ever
-// contained, another program has written the send. The pass then stops before it removes anything. After an unfinished
-// pass, Redis may contain sends that the next copy of the store no longer contains. The next pass therefore also reads
-// the copy of the unfinished pass, and reads back the log of every user.
+// contained, another program has written the send. The migration pass then stops before it removes anything. After an
+// unfinished pass, Redis may contain sends that the next copy of the store no longer contains. The next pass therefore
+// also reads the copy of the unfinished pass, and reads back the log of every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

@@ -15,8 +15,8 @@ import (
 func migratedDir(dir string) string { return dir + ".migrated" }
 
 // lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. A file
-// beside the directory of the store contains the kind. The file with the kind keeps its name when the migration renames
-// the directory of the store.
+// beside the directory of the store contains the kind. The file with the kind of user ids keeps its name when the
+// migration renames the directory of the store.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)

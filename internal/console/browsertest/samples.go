@@ -75,7 +75,7 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The calls
+// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The sample calls
 // include large campaigns, a retry, a release, an audience expression, previews and permits. During the sample day,
 // Samples also publishes a new segments generation.
 func (s *Service) Samples() {

@@ -117,8 +117,8 @@ func when(now, at time.Time) template.HTML {
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
 }
 
-// clock formats a time as date and time of day in UTC, as HTML. The script of the page adds the local time of the
-// visitor.
+// clock formats a time as date and time of day in UTC, as HTML. In the browser, the script of the page adds the local
+// time of the visitor.
 func clock(at time.Time) template.HTML {
 	at = at.UTC()
 	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s">%s</time>`, //nolint:gosec // no input

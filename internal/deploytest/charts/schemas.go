@@ -14,9 +14,9 @@ import (
 // schema is a JSON schema, or a part of a JSON schema.
 type schema = map[string]any
 
-// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The files
-// have the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The schemas reject fields that the API
-// description does not contain.
+// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The names and
+// contents of the schema files have the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The
+// schemas reject fields that the API description does not contain.
 func WriteKubernetes(swagger, dir string) error {
 	var described struct{ Definitions map[string]schema }
 	data, err := os.ReadFile(swagger)

@@ -1,7 +1,7 @@
 // Package compose tests the file in deploy/compose. The tests parse the file with the library of docker compose and run
 // the services of the file without containers. The tests start each server with the command and at the address in the
-// file. The tests also run the commands of the services that run only once, and let capper read its configuration. The
-// tests replace the addresses and folders in the compose file by addresses and folders of their own.
+// compose file. The tests also run the commands of the services that run only once, and let capper read its
+// configuration. The tests replace the addresses and folders in the compose file by addresses and folders of their own.
 package compose
 
 import (
@@ -42,8 +42,8 @@ type Service struct {
 	}
 }
 
-// Load parses a docker compose file and returns its services. The error contains the message that the docker compose
-// library printed.
+// Load parses a docker compose file and returns its services. The error of Load contains the message that the docker
+// compose library printed.
 func Load(file string) (map[string]*Service, error) {
 	out, err := exec.Command("go", "-C", filepath.Join(Root(), "scripts", "compose"), "run", ".", file).Output()
 	if exit, ok := err.(*exec.ExitError); ok {

@@ -25,8 +25,8 @@ type Audience struct {
 	Duplicates int // number of repeated ids
 }
 
-// Form is the form in which a response lists users. The form depends on the field of the request that gives the users.
-// For an audience expression, the form depends on the kind of ids of the deployment.
+// Form is the form in which a response lists users. The Form of a response depends on the request field that gives the
+// users. For an audience expression, the form depends on the kind of ids of the deployment.
 type Form uint8
 
 // These constants are the forms in which responses list users.

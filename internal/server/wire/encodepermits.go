@@ -76,8 +76,8 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 	a.raw(`}`)
 }
 
-// limitedBy writes the name of the limit that delays the next permit. The field is absent when the next permit needs no
-// wait. A repeated call gets the same refusal as the first call, so the next permit may need no wait by then.
+// limitedBy writes the name of the limit that delays the next permit. limitedBy writes no field when the next permit
+// needs no wait. A repeated call gets the same refusal as the first call, so the next permit may need no wait by then.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return

@@ -18,8 +18,8 @@ import (
 const notYetFor = 5 * time.Second
 
 // Pin returns the segments generation with the given name, and keeps ("pins") the generation in memory for later calls.
-// For the name "", Pin returns the current generation without pinning it. The error is a *segments.GoneError or a
-// *segments.NotYetError. Pin is safe for concurrent use.
+// For the name "", Pin returns the current generation without pinning it. The error of a Pin is a *segments.GoneError
+// or a *segments.NotYetError. Pin is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
 // Generation returns the segments generation with the given name. For the name "", Generation returns the current

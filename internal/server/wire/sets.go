@@ -18,7 +18,7 @@ import (
 
 // Changeable returns nil if API calls may change the set. The set must exist in the segments generation in use, or the
 // rules must declare the set live. Segments and the sets of time zones change only when somebody publishes a new build.
-// A nil snapshot contains no sets. The error text lists only sets that the caller may see.
+// A nil snapshot contains no sets. The error text of Changeable lists only sets that the caller may see.
 func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
 	generation := "no generation is loaded"

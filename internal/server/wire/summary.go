@@ -117,8 +117,8 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls yield once for each outcome, with the number of users. The number of allowed users excludes replayed users
-// (who had the same send before).
+// Each calls the function yield once for each outcome, with the number of users. The number of allowed users excludes
+// replayed users (who had the same send before).
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
 	yield(capping.Replayed.String(), c.Replayed)
@@ -126,9 +126,9 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Unavailable.String(), c.Unavailable)
 }
 
-// EachSegment calls yield with the number of users for each outcome of each segment. Denied users are also split by the
-// name of the limit. For outcomes other than denied, the argument limit of yield is "". The names argument holds the
-// segment names of the decisions.
+// EachSegment calls the function yield with the number of users for each outcome of each segment. Denied users are also
+// split by the name of the limit. For outcomes other than denied, the argument limit of yield is "". The names argument
+// holds the segment names of the decisions.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
@@ -150,7 +150,7 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 	}
 }
 
-// EachSet calls yield with the number of users that each set denied.
+// EachSet calls the function yield with the number of users whom each set of suppressed users denied.
 func (s *Summary) EachSet(yield func(set string, users int)) {
 	for code := range s.denials {
 		for _, row := range s.denials[code][capping.BySuppression] {
@@ -161,8 +161,8 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 	}
 }
 
-// EachShadow calls yield with the number of users that each shadow limit (a limit on trial) would have denied, by
-// segment. The names argument holds the segment names of the decisions.
+// EachShadow calls the function yield with the number of users that each shadow limit (a limit on trial) would have
+// denied, by segment. The names argument holds the segment names of the decisions.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -190,7 +190,7 @@ func (s *Summary) byLimit() []count {
 	return sorted(users)
 }
 
-// eachDenial calls yield with the number of users that each limit denied, by segment.
+// eachDenial calls the function yield with the number of users that each limit denied, by segment.
 func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	for code := range s.denials {
 		for _, rows := range s.denials[code] {
@@ -262,8 +262,9 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	return append(counts, segmentCount{api.NoSegment, none})
 }
 
-// BySegment calls yield with the counts of each segment with users in the call, in the order of precedence. Users
-// without a segment come last with the name "". The names argument holds the segment names of the decisions.
+// BySegment calls the function yield with the counts of each segment that has users in the call, in the order of
+// precedence. Users without a segment come last with the name "". The names argument holds the segment names of the
+// decisions.
 func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
 	for i := range s.byCode {
 		code, segment := (i+1)%len(s.byCode), ""
@@ -276,8 +277,8 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls yield with the number of users that each shadow limit (a limit on trial) would have denied, sorted by
-// the name of the limit.
+// ByShadow calls the function yield with the number of users that each shadow limit (a limit on trial) would have
+// denied, sorted by the name of the limit.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)
