@@ -67,7 +67,7 @@ type Service struct {
 	permits   pacing.Store       // the same store as in the field store
 	kept      pacing.RecordStore // the same store as in the field store
 	journal   *journal.Journal   // nil: no audit is configured
-	recorded  *archive.Archive   // audit to which journal writes; nil without a journal
+	recorded  *archive.Archive   // audit to which the journal writes; nil: no audit is configured
 	capper    *capping.Capper
 	answers   *messages.Counter // nil: the store keeps no counts of messages
 	pacers    *pacing.Pacers

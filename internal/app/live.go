@@ -43,7 +43,7 @@ type sighting struct {
 // live changes, so that the parts and pages of an audience stay consistent.
 type generation struct {
 	*segments.Snapshot
-	of    *segments.Refresher // knows the age of each set; nil: sets have no age
+	of    *segments.Refresher // tells the age of each set; nil: the ages of sets are unknown
 	lists *lists              // nil: the generation has no live changes
 
 	changed  uint64                // live.Lists.Changed when the views were created
@@ -171,7 +171,7 @@ func (g *generation) AsOf(set string) time.Time {
 	switch {
 	case g.of == nil:
 		return g.CreatedAt()
-	case g.Snapshot.Set(set) == nil: // only calls change this set, so the set is never old
+	case g.Snapshot.Set(set) == nil: // the set exists only through API calls, so it is never old
 		return capping.Never.Time()
 	}
 	return g.of.AsOf(set)

@@ -65,7 +65,7 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 	}
 	of := func(op string) (m callMetrics) {
 		for i, name := range resultNames {
-			m.results[i] = calls.WithLabelValues(kind, op, name) // alerts need the counter at 0
+			m.results[i] = calls.WithLabelValues(kind, op, name) // alert rules need the counter at 0
 		}
 		m.seconds = seconds.WithLabelValues(kind, op)
 		return m

@@ -14,7 +14,7 @@ import (
 // the record in memory only, because the service does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
-	until map[string]time.Time // time of the removal, by set
+	until map[string]time.Time // by set: time at which a reload removed its suppression
 }
 
 // note compares, at a reload, the previous policy was with the new policy is, and returns the suppressions that the new

@@ -12,7 +12,7 @@ import (
 // Format and FormatImages are the versions of the audit file format. Writers and readers support no other versions.
 const (
 	Format       = 1 // for dense ids
-	FormatImages = 2 // for other ids: users are images, and the header names kind and check
+	FormatImages = 2 // for other ids: users are id images, and the header names kind and key check
 )
 
 // magic is the text with which every audit file begins.
@@ -42,7 +42,7 @@ type Header struct {
 	Instance string // the instance that writes the file
 	Number   uint64 // number of the file within the instance, from 1
 	Begun    capping.Instant
-	First    uint64        // sequence number of the first record, even if lost
+	First    uint64        // sequence number of the first record, even if this record was lost
 	Widening time.Duration // time by which rolling windows are longer than the limits say, see capping.Widening
 	IDs      IDs           // ids of the users in all records
 }
@@ -50,7 +50,7 @@ type Header struct {
 // Gap is a frame of an audit file that says how many consecutive records the instance lost.
 type Gap struct {
 	Lost     uint64          // number of lost records
-	From, To capping.Instant // first and last instant of their calls
+	From, To capping.Instant // times of the first and the last lost call
 }
 
 // End is the last frame of a closed audit file. A file without an End is still open, or its writer died.
@@ -60,7 +60,7 @@ type End struct {
 	// Recovered is true if another process closed the file after its writer died. The file may then lack calls of the
 	// writer's last second.
 	Recovered bool
-	Closed    capping.Instant // time of the closing, if Recovered; missing calls ended earlier
+	Closed    capping.Instant // if Recovered: time when the file was closed; missing calls ended earlier
 }
 
 // Frame is one frame (record, gap or end) of an audit file after the header. Exactly one field of a Frame is not nil.

@@ -14,7 +14,7 @@ import (
 // IDs describes the kind and key of the user ids in an audit file. The zero value means dense ids (32-bit numbers).
 type IDs struct {
 	Kind  ids.Kind
-	Check string // the check of kind and key, see ids.Scheme.Check; "" for dense ids
+	Check string // check word of kind and key, see ids.Scheme.Check; "" for dense ids
 }
 
 // IDsOf describes the scheme (kind and key) of user ids. A nil scheme means dense ids (32-bit numbers).

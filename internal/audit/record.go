@@ -19,26 +19,26 @@ type Record struct {
 	At   capping.Instant
 	Took time.Duration
 
-	Message capping.Message // message of permits; "": the call named none
-	Channel capping.Channel // 0: none; of a release: all
-	Client  string          // client that called
-	Key     string          // the id of its key; "" without keys
+	Message capping.Message // message of the call; "" in a call for permits: no message
+	Channel capping.Channel // 0: no channel; in a release: all channels
+	Client  string          // client that made the call
+	Key     string          // id of the client's API key; "": no keys are configured
 
 	Generation string // generation of segments and sets
-	Config     string // the configuration's version
+	Config     string // version of the configuration
 	// Widening is how much longer rolling windows were than the limits say (capping.Widening). The header of the audit
 	// file holds Widening for all records.
 	Widening time.Duration
 
-	Exempt   bool   // enforce was false: limits did not deny
-	Audience string // the expression, of a call that gave one; "": ids or a bitmap
+	Exempt   bool   // the call had "enforce": false, so limits denied nobody
+	Audience string // audience expression of the call; "": the call listed users
 
-	Groups   []Group        // disjoint; none is empty
+	Groups   []Group        // disjoint groups of users, none of them empty
 	Segments []SegmentCount // for a filter call: segments with users, by precedence, users in no segment last
 	Shadow   []Count        // for a filter call: allowed users whom a shadow limit would have denied, by limit
 
-	Permits *Permits   // for permits, else nil
-	Change  *SetChange // for a change to a set, else nil
+	Permits *Permits   // for a call for permits; otherwise nil
+	Change  *SetChange // for a change of a set; otherwise nil
 }
 
 // Kind is the type of call that a record describes.
@@ -58,11 +58,11 @@ type Outcome uint8
 // These constants are the outcomes, as audit files store them.
 const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
-	Replayed           Outcome = 2 // allowed, recorded by an earlier one
+	Replayed           Outcome = 2 // allowed; an earlier call had recorded the send
 	Denied             Outcome = 3
 	Unavailable        Outcome = 4  // unknown result: the send may have been recorded
-	Released           Outcome = 5  // the log had the send, and lost it by the release
-	Absent             Outcome = 6  // the log had no such send
+	Released           Outcome = 5  // the release removed the send from the user's log
+	Absent             Outcome = 6  // the user's log had no send that a release could remove
 	ReleaseUnavailable Outcome = 7  // unknown result of a release
 	Added              Outcome = 8  // added to the set by a call
 	Removed            Outcome = 9  // removed from the set by a call
@@ -98,18 +98,18 @@ func (o Outcome) String() string {
 // Group is a set of users in one call who have the same outcome for the same reason.
 type Group struct {
 	Outcome Outcome
-	By      capping.Reason // reason, for Denied
+	By      capping.Reason // reason for the outcome Denied
 	// Limit names the reason for a denial in the API's words: the name of a limit, "suppressed", "holdout" or "quiet".
 	// For other outcomes, Limit is empty.
 	Limit string
-	Set   string // for BySuppression: the set
+	Set   string // for BySuppression: the set of suppressed users
 	// Users holds users with dense ids (32-bit numbers). Images holds the id images of users whose ids are not dense,
 	// in strictly ascending order. Either Users or Images is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
 	// encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
 	encoded []byte
-	wide    bool // set if encoded holds images
+	wide    bool // encoded holds id images
 }
 
 // SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file. The
@@ -159,9 +159,9 @@ type Count struct {
 
 // SegmentCount says how many users of one segment a filter call allowed and denied.
 type SegmentCount struct {
-	Name        string // "" for users in none
+	Name        string // "": users in no segment
 	Requested   int
-	Allowed     int // replayed included
+	Allowed     int // includes replayed users
 	Denied      int
 	Unavailable int
 }
@@ -171,7 +171,7 @@ type SegmentCount struct {
 type SetChange struct {
 	Set       string
 	At        capping.Instant // the instant from which the changes count
-	RequestID string          // of the call
+	RequestID string          // request id of the call
 }
 
 // Permits describes a call for permits (rights to send at certain times) with its request and its response.
@@ -179,7 +179,7 @@ type Permits struct {
 	Pacers  []string
 	Asked   int
 	Granted int
-	First   time.Duration // from At to the first slot
-	Last    time.Duration // from At to the last slot
-	Limited string        // the pacer that limited; "": none
+	First   time.Duration // time from At to the first slot
+	Last    time.Duration // time from At to the last slot
+	Limited string        // the pacer that limited the permits; "": no pacer did
 }

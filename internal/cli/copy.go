@@ -22,7 +22,7 @@ type Copy struct {
 	Take take
 	// Copy calls the function Reached with the number of copied lines, including the skipped lines.
 	Reached func(lines int64)
-	Outlet  outlet // nil: a written line counts as copied
+	Outlet  outlet // tells which lines were read; nil: a written line counts as copied
 
 	through atomic.Int64
 	unread  atomic.Int64

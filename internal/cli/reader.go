@@ -34,7 +34,7 @@ const (
 // next reads at least one more line, and returns the lines. At the end of the input, next returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
-		if cap(r.rest)-len(r.rest) < smallRead { // a new buffer, because callers still use the old one
+		if cap(r.rest)-len(r.rest) < smallRead { // allocate a new buffer, because callers still use the old one
 			r.rest = append(make([]byte, 0, 2*len(r.rest)+bufferSize), r.rest...)
 		}
 		n, err := r.from.Read(r.rest[len(r.rest):cap(r.rest)])

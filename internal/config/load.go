@@ -97,8 +97,8 @@ func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 type reader struct {
 	*Config
 	places  []place          // paths of files and directories
-	clients []yamltree.Value // keys of rate_limits.clients, checked after api_keys
-	bound   []yamltree.Value // keys of clients, checked after api_keys
+	clients []yamltree.Value // keys of "rate_limits.clients", checked after "api_keys"
+	bound   []yamltree.Value // keys of the section "clients", checked after "api_keys"
 	// pacersOfClients holds the pacers of all clients. They are checked after the pacers have been read.
 	pacersOfClients []yamltree.Value
 	// sharesOfClients holds the shares of all clients. They are checked after the pacers have been read.
@@ -111,7 +111,7 @@ type reader struct {
 func (r *reader) read(root yamltree.Value) {
 	r.Server.Bounds = r.Server.Bounds.WithDefaults()
 	var rest []func()
-	later := func(read yamltree.Field) yamltree.Field { // runs read after the channels have been read
+	later := func(read yamltree.Field) yamltree.Field { // postpones a reader until the channels have been read
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	}
 	var dropped, narrowed yamltree.Value

@@ -62,7 +62,7 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 // Lost is a suppression (rule that keeps the users of a set from messages) that a new policy no longer contains.
 type Lost struct {
 	Set   string
-	Whole bool   // the other policy does not name the set at all
+	Whole bool   // the new policy does not name the set at all
 	Sends string // description of the sends that are no longer suppressed
 }
 

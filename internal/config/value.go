@@ -144,7 +144,7 @@ func (r *reader) locateOne(begin string, p place) {
 	given := *p.to
 	*p.to = filepath.Join(begin, given)
 	if p.to == &r.Audit.To || p.to == &r.Audit.Spool {
-		return // these keys are newer than the change of the rule
+		return // these keys never had the earlier rule for relative paths
 	}
 	before, err := filepath.Abs(given)
 	if err != nil || before == *p.to || something(*p.to) || !something(before) {

@@ -30,7 +30,7 @@ func versionOf(root yamltree.Value) string {
 			return "", true
 		}
 		if to, isText := v.Word(); isText && v.Path() == "audit.to" && !objects.IsURL(to) {
-			return "a directory", true // all instances must agree on whether they record decisions
+			return "a directory", true // instances may use different directories, but all must record decisions or none
 		}
 		return "", false
 	})

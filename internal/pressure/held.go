@@ -14,7 +14,7 @@ import (
 type takers struct {
 	min  int
 	all  map[*message]bool
-	list []*message // largest messages; nil: must be computed again
+	list []*message // messages with the most sends; nil: must be computed again
 }
 
 // changed updates takers (messages that may hold users back) after the number of sends of a message has changed.

@@ -151,7 +151,7 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	for _, name := range slices.Sorted(maps.Keys(sum.Segments)) {
 		minute, err := strconv.Atoi(name)
 		if err != nil {
-			continue // a later version of capper wrote this name
+			continue // a later version of capper may write other names
 		}
 		part := sum.Segments[name]
 		hour.Parts = append(hour.Parts, api.ActivityPart{At: at.Add(time.Duration(minute) * time.Minute),

@@ -17,7 +17,7 @@ import (
 type userOutcome struct {
 	kind  audit.Outcome // Allowed also stands for Replayed
 	limit string        // name of the limit, for Denied
-	set   string        // suppressing set, for Denied by suppression
+	set   string        // set that suppresses the users, for Denied by suppression
 }
 
 // outcomeOf returns the outcome of the users in one group of an audit record. The result known is false if the group

@@ -45,8 +45,8 @@ const MaxSalt = 128
 type Share struct {
 	from, to float64 // percent
 	salt     string
-	least    uint64 // users with a hash below least are outside
-	below    uint64 // users with a hash from below on are outside; if all is true, the bound is 2^64
+	least    uint64 // users whose hash is below least are outside
+	below    uint64 // users whose hash is at least below are outside; unless all is true
 	all      bool
 	prefix   string
 }

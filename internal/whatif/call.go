@@ -29,7 +29,7 @@ type call struct {
 	segments capping.Segments // nil: not loaded yet
 	sets     recordedSets     // segments, with the suppressed sets that the record shows
 	names    []string
-	same     []bool // by code: judged alike
+	same     []bool // by segment code: the same rules hold under both policies
 	n        uint32 // the call's number in the histories
 	numbered bool
 
@@ -38,7 +38,7 @@ type call struct {
 	released     map[capping.Channel]*pair[Counts]
 	users        []capping.UserID // users to check next, by the numbers of the histories
 	groups       []uint16         // for each user, an index into the record's groups
-	ids          []uint32         // of one block of a group
+	ids          []uint32         // ids of the users of a group in one block
 	numbers      []uint32
 	codes        []uint8
 	cursors      []int

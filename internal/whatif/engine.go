@@ -85,7 +85,7 @@ type engine struct {
 	longest, shortest time.Duration // retentions of the other policy and of all policies that were read so far
 	asked             *firstAsked
 	last              capping.Instant
-	c                 call // reused
+	c                 call // state of the current call; reused for each call
 	// observe is a hook for tests. It receives the verdicts for users whom the replay judged again or checked one by
 	// one.
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
@@ -263,7 +263,7 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 // message.
 type firstAsked struct {
 	young, old map[messageKey]capping.Instant
-	began      capping.Instant // start of young
+	began      capping.Instant // time when young was begun
 }
 
 type messageKey struct {

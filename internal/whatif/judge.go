@@ -21,8 +21,8 @@ type logs struct {
 	// prefetching reads.
 	headers uint32
 	log     []byte
-	bare    []capping.Verdict // by group, of users without a history
-	known   []bool            // which of bare are
+	bare    []capping.Verdict // by group: verdict for users without a history
+	known   []bool            // by group: whether bare has the verdict
 }
 
 var _ capping.Store = (*logs)(nil)

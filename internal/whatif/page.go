@@ -27,10 +27,10 @@ type page struct {
 	pending  []sent               // calls whose users have no blocks for them yet, oldest first
 	diverged int                  // users whose two histories differ
 
-	asked   *bitmap.Words         // users in counted calls
-	changed *[pageIDs / 64]uint64 // those of asked with at least one different decision
-	deltas  *[pageIDs]int16       // by id: counted sends more, or less, under the other policy
-	bytes   func(int)             // notes memory that is taken
+	asked   *bitmap.Words         // users of the page who were in counted calls
+	changed *[pageIDs / 64]uint64 // users in asked about whom a decision differs
+	deltas  *[pageIDs]int16       // by id: difference in counted sends under the other policy
+	bytes   func(int)             // receives the size of allocated memory
 }
 
 // sent is a call that sent a message to users of the page.

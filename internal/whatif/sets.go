@@ -28,7 +28,7 @@ type recordedSets struct {
 type membership uint8
 
 const (
-	unknown  membership = iota // the record does not show it
+	unknown  membership = iota // the record does not show whether the users were in the set
 	member                     // the users were in the set
 	stranger                   // the users were not in the set
 )

@@ -79,7 +79,7 @@ type pair[T any] struct{ before, after T }
 
 // tallies holds the counts over all replayed calls.
 type tallies struct {
-	first, last    capping.Instant // records
+	first, last    capping.Instant // times of the first and the last replayed record
 	any            bool
 	calls, decided int64
 	unavailable    int64

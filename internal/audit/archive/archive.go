@@ -123,10 +123,10 @@ func isVersion(text string) bool {
 type Instance struct {
 	Name        string
 	Files       int
-	Records     uint64 // in rolled files
-	Lost        uint64 // lost records that the instance itself noted
+	Records     uint64 // number of records in complete files
+	Lost        uint64 // number of lost records that the instance itself noted
 	First, Last capping.Instant
-	Open        bool // a file of it is being written, or was when it died
+	Open        bool // the instance is writing a file, or was when it died
 }
 
 // Instances returns every service instance that wrote to the audit location, sorted by name.

@@ -21,7 +21,7 @@ import (
 type Entry struct {
 	audit.Entry
 	IndexKey string
-	From, To capping.Instant // instants of First and Last
+	From, To capping.Instant // the times First and Last of the index entry
 	tokens   []capping.Token
 }
 
@@ -43,7 +43,7 @@ type openFile struct {
 type listing struct {
 	entries []*Entry
 	open    []openFile
-	faults  []error // *FileError, of entries that are damaged
+	faults  []error // a *FileError for each damaged entry
 }
 
 // list finds the audit files that may hold records for a query. list lists open files before the index. A file that its

@@ -17,9 +17,9 @@ import (
 
 // CompactConfig says which audit files a compaction removes.
 type CompactConfig struct {
-	Keep time.Duration // files whose last call is longer ago are removed; 0: none
+	Keep time.Duration // age of a file's last call above which the file is removed; 0: no file is
 	Now  time.Time
-	Dry  bool // change nothing
+	Dry  bool // only report what a compaction would change
 }
 
 // CompactReport counts the changes that a compaction made, or that a dry run would make.
@@ -59,7 +59,7 @@ func Compact(ctx context.Context, at objects.Location, a *Archive, config Compac
 	if err != nil {
 		return r.report, err
 	}
-	if r.faults = damaged; len(damaged) == 0 { // otherwise the list of named files is incomplete
+	if r.faults = damaged; len(damaged) == 0 { // with damaged entries, the list of named files would be incomplete
 		if err := r.leftovers(ctx, entries); err != nil {
 			return r.report, err
 		}
@@ -222,7 +222,7 @@ func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 		}
 		_, summary, _, err := r.without(raw)
 		if err != nil {
-			continue // verify reports this file
+			continue // `capper audit verify` reports this file
 		}
 		if e := summary.Entry(raw); !numbers[number(e.Instance, e.Number)] && !r.tooOld(capping.InstantOf(e.Last)) {
 			continue

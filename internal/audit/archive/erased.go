@@ -17,8 +17,8 @@ import (
 // Erased is the set of users whose data was erased on request. Readers must hide all records of an erased user from
 // before the user's erasure.
 type Erased struct {
-	at  map[capping.UserID]capping.Instant // the last time
-	all *bitmap.Bitmap                     // the users with dense ids; nil: none
+	at  map[capping.UserID]capping.Instant // time of the user's last erasure
+	all *bitmap.Bitmap                     // the erased users with dense ids; nil: none
 }
 
 // maxErasureBytes is the maximum size in bytes of the document that records one erasure of users.

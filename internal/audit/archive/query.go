@@ -9,11 +9,11 @@ import (
 
 // Query selects audit records. The zero value selects all records.
 type Query struct {
-	Since, Until capping.Instant  // bounds of At, without Until itself; 0: open
+	Since, Until capping.Instant  // bounds of At (Until itself is outside); 0: no bound
 	Message      *capping.Message // nil: any
-	Channel      capping.Channel  // 0: any. A release of all channels is of each of them
-	User         *capping.UserID  // records in one of whose groups the user is; nil: any
-	Kinds        []audit.Kind     // none: any
+	Channel      capping.Channel  // 0: all channels; a release of all channels matches every channel
+	User         *capping.UserID  // selects records that contain this user; nil: all records
+	Kinds        []audit.Kind     // empty: all kinds
 }
 
 // wants reports whether the query selects the record, apart from the user of the query.

@@ -77,7 +77,7 @@ func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
 	}
 	m := &merge{ctx: ctx, archive: a, entries: listed.entries, faults: listed.faults}
 	rolled, err := m.readOpen(listed.open)
-	if err == nil && rolled { // some were rolled since they were listed, so the index has them now
+	if err == nil && rolled { // some open files were completed since the listing, so the index has them now
 		if listed, err = a.list(ctx, q); err == nil {
 			m = &merge{ctx: ctx, archive: a, entries: listed.entries, faults: listed.faults}
 			_, err = m.readOpen(listed.open)
@@ -136,7 +136,7 @@ func (m *merge) next() (*audit.Record, error) {
 		top.first = first
 		heap.Fix(&m.files, 0)
 	}
-	if err != nil { // cannot be: every frame has been checked
+	if err != nil { // never happens: the archive has checked every frame
 		m.faults = append(m.faults, &FileError{top.file.key, err})
 	}
 	return r, nil

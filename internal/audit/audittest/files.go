@@ -16,8 +16,8 @@ import (
 // Writer writes the audit files of one instance.
 type Writer struct {
 	Instance string
-	Widening time.Duration // widening of the next files
-	IDs      audit.IDs     // ids of the next files
+	Widening time.Duration // Header.Widening of the next files
+	IDs      audit.IDs     // kind and key of the user ids in the next files
 	at       objects.Location
 	file     uint64
 	next     uint64

@@ -30,7 +30,7 @@ type sorter struct {
 	dense   []uint32 // the users of a call with one outcome
 	encoded []byte   // encoded users
 
-	wide        bool             // set if ids are not dense: then these slices are used instead
+	wide        bool             // ids are not dense, so the next slices are used instead
 	spareImages []capping.UserID // memory for sorting
 	images      []capping.UserID // the users of a call with one outcome
 }
@@ -39,7 +39,7 @@ type sorter struct {
 type bin struct {
 	audit.Group
 	users  []uint32
-	images []capping.UserID // instead, if ids are not dense
+	images []capping.UserID // used instead if ids are not dense
 }
 
 // add adds a user to the bin.

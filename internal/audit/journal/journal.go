@@ -57,8 +57,8 @@ func (c Config) withDefaults() (Config, error) {
 // These constants limit the journal's memory and file sizes, and set the intervals of its background work.
 const (
 	flushEvery = time.Second
-	maxPending = 64 << 20 // bytes in memory; further records are lost
-	maxFile    = 64 << 20 // bytes of a file; then the next file begins
+	maxPending = 64 << 20 // maximum bytes of records in memory; further records are lost
+	maxFile    = 64 << 20 // size in bytes from which the next file begins
 )
 
 // Journal records calls in the audit. A Journal is safe for concurrent use. The methods of a nil Journal do nothing.
@@ -78,7 +78,7 @@ type Journal struct {
 	carrier carrier
 
 	erasures atomic.Uint64
-	claimed  atomic.Bool // set when the location is known to have the journal's ids
+	claimed  atomic.Bool // the location is known to have the journal's kind of ids
 
 	flushing sync.Mutex // guards writing
 	kick     chan struct{}

@@ -17,7 +17,7 @@ type tape struct {
 	ids      audit.IDs
 	clock    func() time.Time
 	waiting  func() int64 // bytes of files that wait for upload
-	most     int64        // the bound for these bytes
+	most     int64        // maximum for the bytes of waiting files
 
 	mu       sync.Mutex
 	encoder  *audit.Encoder // the encoder of the current file; nil: the next record begins a file

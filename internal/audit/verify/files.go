@@ -72,7 +72,7 @@ func isOurs(key string) bool {
 		_, _, ok := audit.ParseErasedKey(key)
 		return ok
 	case audit.OpenPrefix:
-		return true // spools keep their locks and names in this place
+		return true // spool directories with their lock files are below this prefix
 	}
 	return false
 }

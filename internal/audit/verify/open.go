@@ -50,6 +50,6 @@ func abandoned(lock string) bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	defer f.Close() // which gives the lock back
+	defer f.Close() // closing the file releases the lock
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
 }

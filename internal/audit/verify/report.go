@@ -12,8 +12,8 @@ import (
 
 // These constants are the kinds of findings (faults of the audit or violated limits) that a verification reports.
 const (
-	Damage    = "damage"       // an object with other bytes than those written
-	Missing   = "missing"      // a missing file of the index, or a missing number in a series of files
+	Damage    = "damage"       // an object whose bytes differ from those that were written
+	Missing   = "missing"      // an indexed file is missing, or a number in a series of files
 	Unindexed = "not_in_index" // a file that no index entry names
 	Stranger  = "stranger"     // an object that does not belong to an audit
 	Disagrees = "disagrees"    // an index entry that differs from its file

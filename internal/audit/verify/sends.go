@@ -18,11 +18,11 @@ type call struct {
 	sequence uint64
 	instance uint16
 	policy   uint16 // index of a policy under which the call was judged
-	world    uint16 // index of a generation; 0: unknown
+	world    uint16 // index of a segments generation; 0: unknown
 	message  uint32 // index of the message; equal messages have equal indexes
 	channel  capping.Channel
 	exempt   bool
-	slack    int32 // largest difference to other clocks, in milliseconds
+	slack    int32 // largest possible difference to the clocks of other instances, in ms
 }
 
 // happening says what a call did to a user's send of the message: recorded it, released it, or found it absent.

@@ -44,7 +44,7 @@ type Question struct {
 type Answer struct {
 	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
-	Forgotten   int // users whose full log may have displaced the send
+	Forgotten   int // number of users whose full log may have displaced the send
 	Unavailable []capping.UserID
 }
 
@@ -94,9 +94,9 @@ type Place struct {
 // These constants limit how verify asks the store, and which sends it asks for.
 const (
 	askedAtOnce  = 4       // questions in parallel
-	usersOfAsk   = 10_000  // most users in a question
-	mostMissing  = 1 << 20 // largest number of missing sends; then verify asks the store no further
-	lostReleases = 1000    // most unrecorded releases that one crash can explain
+	usersOfAsk   = 10_000  // maximum number of users in a question
+	mostMissing  = 1 << 20 // number of missing sends from which verify stops asking
+	lostReleases = 1000    // maximum number of unrecorded releases that one crash can explain
 
 	// ClockMargin is how much younger than the longest window a send must be so that verify expects it in the store.
 	// Older sends may have left the store.

@@ -13,20 +13,20 @@ import (
 
 // Config says what verify checks at an audit location, and with what data. Segments is required.
 type Config struct {
-	Since, Until capping.Instant // records of calls; 0: open. Files without any are not read
+	Since, Until capping.Instant // bounds of the checked calls; 0: none. Files without such calls are not read
 	// Segments reads a segments generation. If Segments returns an error, verify does not check sends that need this
 	// generation.
 	Segments   func(ctx context.Context, generation string) (capping.Segments, error)
-	Generation string // generation for all records; "": each record's own
-	Events     int    // largest number of events in memory at once; default DefaultEvents
-	OnlyFiles  bool   // sends are not judged
+	Generation string // segments generation for all records; "": the one that each record names
+	Events     int    // maximum number of events in memory; default DefaultEvents
+	OnlyFiles  bool   // do not check sends against limits
 	// Name returns the text for a user whose id is not dense (not a 32-bit number). The default is archive.ImageName.
 	// Calls of Name do not overlap.
 	Name archive.Name
 	// AcceptedUntil is the end of the time in which operators accept sends beyond a limit. Verify counts such sends
 	// until this time, but they are no findings. With the zero value, every such send is a finding.
 	AcceptedUntil capping.Instant
-	Store         *Store // is compared with the audit; nil: it is not. It goes without Until
+	Store         *Store // store to compare with the audit (Until must then be 0); nil: no comparison
 	// Uploading is how long a new audit file may lack its index entry, because a service uploads the file before the
 	// entry. With 0, a file without an entry is a finding at once.
 	Uploading time.Duration

@@ -16,7 +16,7 @@ const (
 	portion = 4096 // number of users whose logs are merged and read back together
 	readers = 64   // number of simultaneous reads of logs
 	patient = time.Minute
-	margin  = 10 * time.Second // before a send expires, only one of the two stores may still have it
+	margin  = 10 * time.Second // shortly before a send expires, only one of the stores may have it
 )
 
 // target is the store to which a migration copies the logs of users.

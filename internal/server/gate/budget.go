@@ -36,7 +36,7 @@ type Hold struct {
 	of     *Budget
 	client string
 	n      int64
-	cut    func() // ends a wait for the client; nil: the call does not wait for its client
+	cut    func() // ends the call's wait for its client; nil: the call does not wait
 	lost   bool   // the call was cut off
 }
 

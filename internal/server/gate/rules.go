@@ -17,10 +17,10 @@ type Scope string
 // An API key can have every scope in this list except ScopeNone.
 const (
 	ScopeFilter Scope = "filter" // filter and release users
-	ScopeRead   Scope = "read"   // explain a user; limits and status; metrics on the public listener
-	ScopeAdmin  Scope = "admin"  // erase a user; profiles
+	ScopeRead   Scope = "read"   // explain users; read limits, status and, on the public listener, metrics
+	ScopeAdmin  Scope = "admin"  // erase users; read profiles
 	ScopeLists  Scope = "lists"  // add users to sets, remove users from sets, and read these changes
-	ScopeExempt Scope = "exempt" // with filter: enforce false, which ignores limits and most suppressions
+	ScopeExempt Scope = "exempt" // with "filter": "enforce": false, which ignores limits and most suppressions
 	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 

@@ -24,7 +24,7 @@ type Given struct {
 	// packed holds the texts one after another. For dense ids, packed is empty, because the ids equal the users.
 	packed []byte
 	ends   []uint32 // for text: the end of each id in packed
-	images bool     // the request listed images; scheme is the scheme of dense ids
+	images bool     // the request listed id images; scheme is then the scheme of dense ids
 	quoted bool     // dense, uint64: an id came as a string, or is too large for numbers in JavaScript
 }
 
