@@ -32,9 +32,9 @@ func (s *Set) checkAsOf(created time.Time) error {
 	return nil
 }
 
-// AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. The
-// result is the zero time if the generation lacks the set or does not know the time. In contrast, Refresher.AsOf
-// returns when a build last found the same users in its input.
+// AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. AsOf
+// returns the zero time if the generation lacks the set or does not know the time. In contrast, Refresher.AsOf returns
+// when a build last found the same users in its input.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
 // AsOf works like Snapshot.AsOf, but needs only the manifest and not the bitmaps of the generation.

@@ -291,7 +291,7 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 }
 
 // BackTexts appends the text ids of users with the given numbers to dst, and appends the end index of each id to ends.
-// The numbers must come from bitmaps of the snapshot. The method HasNames must return true.
+// The user numbers must come from bitmaps of the snapshot, and its method HasNames must return true.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

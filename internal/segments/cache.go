@@ -78,8 +78,8 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 }
 
 // back maps the cached BackFile of the manifest into memory, or returns nil if the manifest names none. To check the
-// file, back reads all its pages. After the check, back releases these pages, because a service converts few user
-// numbers to ids.
+// file, back reads all its pages. After the check, back releases the file's pages from memory, because a service
+// converts few user numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {

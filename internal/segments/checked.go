@@ -18,8 +18,8 @@ type Checked struct {
 	CheckedAt     time.Time `json:"checked_at"`
 }
 
-// ReadChecked reads the time of the last complete build from checked.json. The zero value means that no build has
-// recorded its time.
+// ReadChecked reads the time of the last complete build from checked.json. ReadChecked returns the zero value if no
+// build has recorded its time.
 func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 	c, _, err := readChecked(ctx, src, "")
 	return c, err

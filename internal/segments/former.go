@@ -87,9 +87,9 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
 }
 
-// dictionaryOf returns a function that returns the dictionary of ids that the manifest m names. If the generation g has
-// the same dictionary in memory, the function returns it. Otherwise the function reads the dictionary from the first of
-// the places that has it.
+// dictionaryOf returns a function that returns the dictionary of ids that the manifest m names. The returned function
+// takes the dictionary from the generation g if g has the same dictionary in memory. If g has another dictionary, the
+// returned function reads the file from the first of the given places that has it.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -137,8 +137,8 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 
 // measures reports whether a comparison of the next generation with this earlier one can show that guarded sets lost
 // users. The cached generation can always show losses, because a service used this generation. A generation of the
-// source cannot show losses if a guarded set is missing or empty in it. Either no service with this guard has used such
-// a generation, or the generation is itself the result of a loss.
+// source cannot show losses if a guarded set is missing or empty in it. Such a generation was never used by a service
+// with this guard, or is itself the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -177,7 +177,7 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 }
 
 // earlierFormers returns earlier generations of the source for a comparison, newest first, without rolled-back
-// generations. The errors tell why there is no earlier generation, or which generations cannot be read.
+// generations. The returned faults tell why there is no earlier generation, or which generations cannot be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

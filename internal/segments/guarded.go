@@ -70,10 +70,10 @@ type Loss struct {
 }
 
 // mayOverrule is how many users whom API calls added to a set a new generation may always lack. A build may be right to
-// remove some of them, for example users who subscribed again elsewhere.
+// remove a few users whom API calls added, for example because they subscribed again elsewhere.
 const mayOverrule = 1000
 
-// Zone reports whether the set is the set of a time zone.
+// Zone reports whether the set that lost users is a time zone set.
 func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
@@ -207,7 +207,7 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	return loss.Overruled > 0
 }
 
-// lacking returns how many of the users are not members of the set in this generation.
+// lacking returns how many of the given users are not in the named set of this generation.
 func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64) {
 	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
 	g.Dictionary.users(users, numbers)
@@ -269,10 +269,10 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 }
 
 // accounted returns how many users, by the approved changes in the manifest, left the set since the earlier generation.
-// Only changes in a chain that starts at the set's users in the earlier generation count. If ids are not dense and the
-// chain does not end at the set's users in the next generation, all approved changes since the earlier generation
-// count. Every new id changes the user numbers, and with them the result of Manifest.Users, so that a chain may break
-// although no user left.
+// accounted counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids
+// are not dense and the chain does not end at the set's users in the next generation, all approved changes since the
+// earlier generation count. Every new id changes the user numbers, and with them the result of Manifest.Users, so that
+// a chain may break although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -328,8 +328,8 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 }
 
 // bridge counts the users who left the set between the end of the chain so far and the start of the next approved
-// change. ok is false if this change exceeds the set's limit. Approved changes that are older than the earlier
-// generation do not count.
+// change. ok is false if this change exceeds the set's limit. bridge ignores approved changes that are older than the
+// earlier generation.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -443,7 +443,7 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// had. The change must start at the set's users in that generation, or be later than that generation.
+// had. Such an approved change must start at the set's users in that generation, or be later than that generation.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&

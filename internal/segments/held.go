@@ -75,7 +75,8 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 // compareAtStart compares the live generation, when the service starts, with the first earlier generation that can be
 // read. The service rejects the live generation only if the earlier generation can be read completely, because the
 // service then uses the earlier one. If the earlier generation cannot be read completely, the comparison with the next
-// earlier generation decides. If no earlier generation can be read completely, the first rejection counts.
+// earlier generation decides. If no earlier generation can be read completely, the result of the first comparison
+// applies.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -149,9 +150,9 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 }
 
 // Judge reports whether a service that starts with the given cache directory would reject a generation of the source.
-// The error is a *RefusedError if the service would reject the generation, or reports a failed read. The result against
-// is the name of the earlier generation in the comparison. The result unjudged lists the missing comparisons with their
-// reasons.
+// The error is a *RefusedError if the service would reject the generation, or reports a failed read. The result
+// "against" of Judge is the name of the earlier generation in the comparison. The result unjudged lists the missing
+// comparisons with their reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -340,7 +341,7 @@ type confirmation struct {
 // AsOf returns the time at which the users of a set in the generation in use were last known to be right. Each build
 // that reads exactly these users from its input sets this time, even if the service rejects the generation of the
 // build. If the field "as_of" of the set has a later time, AsOf returns that time. A rollback does not change the time.
-// A build that only adds users to sets changes the times of these sets only. AsOf returns the zero time if the
+// If a build only adds users to some sets, it sets this time only for these sets. AsOf returns the zero time if the
 // generation in use lacks the set. AsOf may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
@@ -384,7 +385,7 @@ func (r *Refresher) confirm() {
 }
 
 // sets returns, for each set of the source's live generation, an identifier of its users (see Manifest.Users). If the
-// live generation is in use, the result is nil.
+// service uses the live generation, sets returns nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -435,7 +436,7 @@ func (r *Refresher) readCachedChecked(ctx context.Context) {
 	r.status.BuiltAt = later(r.status.BuiltAt, c.CheckedAt)
 }
 
-// saveChecked stores the time of the last complete build in the cache, and ignores errors.
+// saveChecked stores the time of the last complete build in the local cache, and ignores errors.
 func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	raw, err := json.Marshal(of)
 	if c != nil && err == nil && !of.CheckedAt.IsZero() {

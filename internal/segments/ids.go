@@ -78,9 +78,9 @@ func (m *Manifest) Objects() (list []objects.Object) {
 // SameNumbers reports whether each user has the same number in the bitmaps of both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users returns 64 hex digits that identify the users of a segment or set of the manifest. Two segments or sets with
-// equal results have equal users. For dense ids, the result is the SHA-256 of the bitmap; for other ids, the result
-// also depends on the dictionary of the generation.
+// Users returns 64 hex digits that identify the users of a segment or set of the manifest. If Users returns the same
+// for two segments or sets, they have the same users. For dense ids, the result is the SHA-256 of the bitmap; for other
+// ids, the result also depends on the dictionary of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -186,7 +186,8 @@ func (d *Dictionary) Bytes() []byte { return d.raw }
 // SHA256 returns the SHA-256 of the dictionary file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns the memory that the dictionary takes. For a mapped file, the memory belongs to the page cache.
+// SizeBytes returns how many bytes of memory the dictionary takes. If the dictionary is a mapped file, this memory
+// belongs to the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
 // open checks the bytes of a dictionary file against the manifest and returns the dictionary.
@@ -307,8 +308,8 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 	return s, m.agreesWith(s)
 }
 
-// agreesWith returns an *IDsError if the manifest was built with another scheme of ids than the one in ids.json. A nil
-// scheme means that the location has no ids.json.
+// agreesWith returns an *IDsError if the manifest was built with another scheme of ids than the one in ids.json. The
+// argument s is nil if the location has no ids.json.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:

@@ -96,7 +96,7 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the new number of the further user with the index i in the field before.
+// number returns the number that the inserted user with the index i (in the field before) has in the new dictionary.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap of the generation from its old user numbers to those of the new dictionary.
@@ -144,8 +144,8 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	return &part
 }
 
-// NumbersIn returns, for each user number of the dictionary, the number of the same user in another dictionary. The
-// result is 2^32-1 for a user whom the other dictionary lacks. All other results ascend.
+// NumbersIn returns, for each user number of the dictionary, the number of the same user in another dictionary. If the
+// other dictionary lacks a user, the result for this user is 2^32-1. All other results ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -175,7 +175,7 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 }
 
 // NumbersBefore returns the numbers that users had in the generation before Generation.RenumberedBy changed them. The
-// given numbers must ascend, and must belong to users whom the later dictionary lacks.
+// argument numbers must ascend, and must belong to users whom the later dictionary lacks.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
 		if len(was) == len(numbers) {
@@ -240,8 +240,8 @@ func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	}
 }
 
-// SameID reports whether two user numbers in two Backs belong to the same id. The kinds of the ids, and the images of
-// the two ids, must be equal.
+// SameID reports whether two user numbers in two Backs belong to the same id. Callers of SameID must ensure that the
+// ids have the same kind and the same image.
 func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
 	rest, text := b.at(number)
 	otherRest, otherText := other.at(its)

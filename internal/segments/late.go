@@ -11,7 +11,8 @@ import (
 const lateInterval = time.Second
 
 // lateCalls detects API calls that added users to sets but reached the store after the Refresher had checked the
-// generation in use. Such calls are replays, or come from the restoration of a Redis server that was empty.
+// generation in use. API calls reach the store late if they are replayed, or if a Redis server that was empty is
+// restored.
 type lateCalls struct {
 	known   map[string]uint64 // by set: how many users whom API calls added the generation overruled at its comparison
 	changes uint64            // the result of RefresherConfig.Changes at the last look

@@ -133,8 +133,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest with the wanted sets only, without segments. The copy serves to compare the
-// wanted sets, and is not the manifest of a published generation.
+// Only returns a copy of the manifest with the wanted sets only, without segments. The returned copy serves to compare
+// the wanted sets; it is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -237,7 +237,7 @@ func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name stri
 		name, m.Generation, m.someNames())
 }
 
-// shownNames is the maximum number of names in an error message.
+// shownNames is the maximum number of segment and set names in an error message.
 const shownNames = 60
 
 func (m *Manifest) someNames() (names []string) {

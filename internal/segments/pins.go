@@ -23,7 +23,7 @@ const earlyLook = time.Second
 const DefaultKeep = time.Hour
 
 // MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory for calls that name them. If
-// there are more, the Refresher drops the generation with the oldest pin first.
+// calls have named more than MaxPinned generations, the Refresher drops the generation with the oldest pin first.
 const MaxPinned = 8
 
 // Pinned describes a generation that a Refresher keeps in memory because a call has named (pinned) it.
@@ -103,7 +103,7 @@ func (r *Refresher) lookIfLater(generation string) bool {
 }
 
 // pins holds the generations that calls have named (pinned), and replaced generations that stay in memory for a short
-// time without a pin. The generation in use may be among the pinned ones.
+// time without a pin. The generation in use may also be in pins.
 type pins struct {
 	keep  time.Duration // retention after a pin
 	grace time.Duration // retention after a swap without a pin; at most keep
@@ -124,7 +124,7 @@ func newPins(cfg *RefresherConfig) *pins {
 	return &pins{keep: cfg.Keep, grace: grace, clock: cfg.Clock, kept: map[string]pin{}}
 }
 
-// put keeps a generation in memory for the time after a pin.
+// put pins the generation of the snapshot s: it stays in memory for the time pins.keep.
 func (p *pins) put(s *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,8 +206,8 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// drop removes generations from memory whose retention time has ended. If too many generations remain, drop first
-// removes those without a pin. The caller holds p.mu.
+// drop removes generations from memory whose retention time has ended. If more generations remain than MaxPinned, drop
+// removes further ones, first those without a pin. The caller holds p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

@@ -263,8 +263,8 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 // operating system.
 const releaseFrom = 64 << 20
 
-// release returns the memory that is free after loading a generation to the operating system. Otherwise the Go runtime
-// would return this memory only after the service had used much more memory.
+// release returns the memory that is free after loading a generation to the operating system. Without release, the Go
+// runtime would return this memory only after the service had used much more memory.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {
@@ -435,8 +435,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads the time of the last complete build from the source. If this fails, readChecked keeps the known
-// time, because the segments themselves have no fault.
+// readChecked reads the time of the last complete build from the source. If this read fails, readChecked keeps the
+// known time, because the segments themselves have no fault.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -88,10 +88,10 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns the limits on lost users that the replay must check between two consecutive generations. These are the
-// limits of sets that differ, unless the publisher has already checked the same loss. stepTo includes time zones only
-// if their user counts show a loss. If as many users gain a time zone as lose one, the user counts show no loss.
-// Reading all time zone sets would show the loss, but is too expensive for each step.
+// stepTo returns the limits on lost users that the replay must check between two consecutive generations. stepTo
+// returns limits only of sets that differ, unless the publisher has already checked the same loss. stepTo includes time
+// zones only if their user counts show a loss. If as many users gain a time zone as lose one, the user counts do not
+// show the loss. Comparing the users of all time zone sets would show the loss, but is too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {

@@ -80,8 +80,8 @@ func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 // Codes returns the map from user numbers to the segment codes that Lookup returns.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
-// Unsegmented returns the users who are in a set but in no segment. The first call computes the result on all cores,
-// and the snapshot keeps the result.
+// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes the result
+// on all CPU cores, and the snapshot keeps the result.
 func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
 	s.beside.Do(func() {
 		blocks := 0
@@ -120,8 +120,8 @@ func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(
 // SizeBytes returns how many bytes of memory the generation takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns the memory of the generation's bitmaps, maps and files, except those in counted, and adds them to
-// counted.
+// beyond returns how much memory the generation takes beyond the bitmaps, maps and files in counted, and adds its own
+// to counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -146,14 +146,14 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	return size
 }
 
-// Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for
-// no segment. The users may be in any order; ascending users are fastest. codes must be at least as
-// long as users. Lookup does not allocate memory.
+// Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for no segment. The
+// users may be in any order; ascending users are fastest. The slice codes must be at least as long as users. Lookup
+// does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory holds the bitmaps, maps and files of generations in memory that a new generation can share. The Refresher then
-// neither reads nor stores them twice. A snapshot has only the CodeMap of its segments, so a new generation shares this
-// map only if no segment has changed.
+// memory holds the bitmaps, maps and files of generations in memory that a new generation can share. With this memory,
+// the Refresher neither reads nor stores a bitmap twice. A snapshot has only the CodeMap of its segments, so a new
+// generation shares this map only if no segment has changed.
 type memory struct {
 	snapshots []*Snapshot
 	sets      map[string]*bitmap.Bitmap // by SHA-256

@@ -14,7 +14,7 @@ const maxBackOff = 15 * time.Minute
 
 // spoiled describes a live generation that could not be read. Because a generation may have hundreds of megabytes, the
 // Refresher retries a faulty generation after one interval, then two, four and so on, and immediately when current.json
-// changes. The zero value means that the live generation is not faulty.
+// changes. The zero spoiled means that the live generation is not faulty.
 type spoiled struct {
 	tag   string // tag of its current.json
 	err   error

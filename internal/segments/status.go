@@ -110,7 +110,7 @@ func (r *Refresher) record(result string, err error) {
 	}
 }
 
-// note stores the result of a check in the status and returns the previous error.
+// note stores the result of a check of the source in the status, and returns the error text of the previous check.
 func (r *Refresher) note(err error) (before string) {
 	now := r.cfg.Clock()
 	r.mu.Lock()

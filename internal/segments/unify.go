@@ -10,8 +10,8 @@ import (
 )
 
 // Unify converts the bitmaps of two generations to the user numbers of one dictionary, which has all ids of both
-// generations. Both generations must have the same kind and hash key of ids. The manifests of the results are unchanged
-// and describe the stored bitmaps. If the two generations already have the same user numbers, for example with dense
+// generations. Both generations must have the same kind and hash key of ids. Unify does not change the manifests, which
+// still describe the stored bitmaps. If the two generations already have the same user numbers, for example with dense
 // ids, Unify returns them unchanged.
 func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	if a.Manifest.SameNumbers(b.Manifest) {

@@ -21,14 +21,14 @@ func Zone(set string) (*time.Location, error) {
 	return location, nil
 }
 
-// zoneMap maps users to their time zones. The sets of time zones are numerous and nearly disjoint, so one map of all
-// sets costs less than a lookup in each set.
+// zoneMap maps users to their time zones. The time zone sets are numerous and nearly disjoint, so a lookup in one map
+// of all sets costs less than a lookup in each set.
 type zoneMap struct {
 	places []*time.Location
 	maps   []*bitmap.CodeMap // each for up to mapZones zones
 }
 
-// mapZones is the maximum number of zones in one CodeMap.
+// mapZones is the maximum number of time zones that one bitmap.CodeMap can hold.
 const mapZones = 255
 
 func newZoneMap(s *Snapshot, goroutines int) *zoneMap {

@@ -25,7 +25,8 @@ type acceptance struct {
 	gain  *share
 }
 
-// share says how many users may join or leave a set: an absolute number, or a percentage of the users before.
+// share says how many users the operator lets join or leave a set: an absolute number, or a percentage of the set's
+// users before.
 type share struct {
 	value   float64
 	digits  int // decimal places of a percentage
@@ -126,7 +127,8 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the operator approved that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the part of the change that the acceptance does not approve. The guard must still judge this part.
+// rest returns the part of the change that the operator has not approved by this acceptance. The guard must still judge
+// this part.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -197,8 +199,7 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change returns the change of a segment or set, or nil if neither of the two compared generations has the segment or
-// set.
+// change returns the change of the named segment or set, or nil if neither of the two compared generations has it.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -208,7 +209,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns the parts of the changes that no acceptance approves. The guard must still judge these parts.
+// rest returns those parts of the changes that the operator has not approved. The guard must still judge these parts.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {

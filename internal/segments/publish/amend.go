@@ -13,13 +13,14 @@ import (
 )
 
 // Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of
-// base. This candidate has the sets of c, and refers to all other sets and segments of the live generation. The bitmaps
-// of c and base must have the user numbers of one dictionary; see Over. If add is true, the users of c join the live
-// users of each set. The argument began is the time when the amend started to read its inputs.
+// base. The returned candidate has the sets of c, and refers to all other sets and segments of the live generation. The
+// bitmaps of c and base must have the user numbers of one dictionary; see Over. If add is true, the candidate's users
+// join the live users of each set, and do not replace them. The argument began is the time when the amend started to
+// read its inputs.
 //
 // If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
-// undo a later build or amend. In a set that only grows, the live users then stay; for any other set, Amended returns a
-// refusal.
+// undo a later build or amend. If such a set only grows, Amended therefore keeps its live users; for any other such
+// set, Amended returns a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -82,8 +83,8 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns a filter for the live sets that an amend must read: those that the amend replaces. If one of them
-// is a time zone set, the filter selects all time zone sets, because a user has only one time zone.
+// amendPart returns a filter for the live sets that an amend must read: those that the amend replaces. If the amend
+// replaces a time zone set, the filter selects all time zone sets, because a user has only one time zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -105,9 +106,9 @@ type Kept struct {
 
 // KeepAmended returns the candidate of a build, adjusted so that it does not undo amends (publishes of some sets) in
 // the live state base. If a live set was amended later than the input file of the build, the live set stays unchanged.
-// If such a set only grows, it gets the users of the build and of the live set. The result by is base with the user
-// numbers of the returned candidate. These numbers differ from the numbers of c if a set keeps users whose ids c does
-// not contain.
+// If such a set only grows, it gets the users of the build and of the live set. The result "by" is base with its
+// bitmaps converted to the user numbers of the returned candidate. The returned candidate has other user numbers than c
+// if a set keeps users whose ids c does not contain.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)

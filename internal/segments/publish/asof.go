@@ -8,12 +8,12 @@ import (
 	"capper/internal/segments"
 )
 
-// asOfStep is the smallest increase of a set's as_of time for which a build publishes a set with unchanged users. A
-// build whose input files were only written again with equal content therefore publishes nothing. If the operator
-// stated the as_of, the build publishes any increase.
+// asOfStep is the smallest increase of a set's as_of (time up to which it contains all changes) for which a build
+// publishes unchanged users. A build whose input files were only written again with equal content therefore publishes
+// nothing. If the operator stated the as_of of a set, a build publishes any increase of it.
 const asOfStep = time.Hour
 
-// asOfLayouts lists the accepted formats of an as_of: RFC 3339, also without seconds.
+// asOfLayouts lists the accepted formats of the time that an operator states as as_of: RFC 3339, also without seconds.
 var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
 
 // ParseAsOf parses the as_of that an operator states for a set: the time up to which its file contains all changes. The
@@ -50,7 +50,7 @@ func (s *Set) joined(other *Set) Set {
 	return both
 }
 
-// earliest returns the earlier of two times. An unknown time is zero and therefore the earliest.
+// earliest returns the earlier of two times. A zero time means that the time is unknown, and counts as earliest.
 func earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -89,9 +89,9 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 }
 
 // otherAsOf reports whether a candidate with unchanged users must be published because the as_of of a set has changed.
-// With a later as_of, services can delete old changes by API calls. An as_of must also be published if it belongs to a
-// later amend, or if a forced publish makes the as_of earlier. The argument live has the live versions of the
-// candidate's sets, in the same order.
+// With a later as_of, services can delete the changes that API calls made to the set before this time. An as_of must
+// also be published if it belongs to a later amend, or if a forced publish makes the as_of earlier. The argument live
+// has the live versions of the candidate's sets, in the same order.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

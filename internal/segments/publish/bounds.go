@@ -38,12 +38,12 @@ type Bounds struct {
 	Accept []acceptance
 }
 
-// UsualMaxLoss is the default percentage of users who may leave a set that only grows, per publish. Users may leave
-// such a set, for example, because they withdraw an objection or are erased.
+// UsualMaxLoss is the default percentage of users who may leave a set that only grows, per publish. Users may leave a
+// set that only grows, for example, because they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
-// SegmentBounds holds the limits for changes of one segment or set. A nil limit means that the general limit in Bounds
-// applies.
+// SegmentBounds holds the limits for changes of one segment or set. If a limit in SegmentBounds is nil, the general
+// limit in Bounds applies.
 type SegmentBounds struct {
 	// FreeBelow is a number of users: the guard does not judge a set that has fewer users before and after the change.
 	// The guard always judges a set that only grows.
@@ -73,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// own returns the limits that are configured for one segment or set.
+// own returns the limits that the configuration has for the named segment or set.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own
@@ -81,7 +81,7 @@ func (b *Bounds) own(name string) SegmentBounds {
 	return b.Of[family(name)]
 }
 
-// mayAppear reports whether Bounds.New lists the name of a segment or set.
+// mayAppear reports whether the named segment or set may be new, because Bounds.New lists it.
 func (b *Bounds) mayAppear(name string) bool {
 	return slices.Contains(b.New, name) || strings.Contains(name, "/") && slices.Contains(b.New, family(name))
 }

@@ -38,7 +38,7 @@ type Candidate struct {
 	Partial bool
 }
 
-// Set is one set of users in a candidate. Sets may share users with segments and with each other.
+// Set is one set of users in a candidate. A user may be in several sets, and also in a segment.
 type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
@@ -124,7 +124,7 @@ func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
 
-// contentOf works like content, for known results of manifestEntries.
+// contentOf works like content, for a caller that already has the results of manifestEntries.
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
@@ -183,8 +183,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation converts the candidate to a generation with the given manifest. Bitmaps and a dictionary that an amend
-// takes over by reference are nil in the result.
+// generation converts the candidate to a generation with the given manifest. In the result, bitmaps and a dictionary to
+// which an amend only refers are nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -277,7 +277,7 @@ func (c *Candidate) Overlaps() []Overlap {
 	return list
 }
 
-// Resolve removes each user from every segment except the first that holds the user.
+// Resolve removes users who are in several segments of the candidate from all of these segments except the first.
 func (c *Candidate) Resolve() {
 	overlapping := map[string]bool{}
 	for _, o := range c.Overlaps() {

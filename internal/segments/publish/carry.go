@@ -42,8 +42,8 @@ func (p *RollbackPlan) Candidate() *Candidate {
 
 // PlanRollback plans the rollback from the live state base to an earlier generation. The bitmaps of base and of the
 // earlier generation must have the user numbers of one dictionary; see SameNumbers. The argument back names sets, or
-// folders of sets (tz/*), that also return to their earlier content. The argument keep names sets that keep their live
-// content.
+// folders of sets (tz/*), that also return to their earlier content. The argument keep names sets whose live content
+// the rollback does not change.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -92,7 +92,7 @@ func named(set string, list []string) bool {
 }
 
 // acceptedSince reports whether, after the generation "earlier", a build removed users from a set with an operator's
-// approval. Users who left by a rollback do not count, because a second rollback may restore them.
+// approval. acceptedSince ignores users who left by a rollback, because a second rollback may restore them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
@@ -194,8 +194,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns base without the recorded approvals for the sets that the rollback changes. After the rollback, users
-// who left with these approvals are in the sets again.
+// undo returns base without the recorded approvals for the sets that the rollback changes. The reason is that, after
+// the rollback, the users who left with these approvals are in the sets again.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -241,18 +241,18 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// Grown is a set that may only grow and that users join in a publish. Users who are in the live set but not in the
-// candidate's set remain in the published set.
+// Grown is a set that may only grow and that users join in a publish. In a Grown set, users who are in the live set but
+// not in the candidate's set remain.
 type Grown struct {
 	Change
 	// Stay is the number of users who are not in the candidate's set but stay in the published set.
 	Stay uint64 `json:"stay,omitempty"`
 }
 
-// SetsThatGrew returns the sets of a refused candidate that may still go live. These are the sets that only grow and
-// that users joined, with all of their live users. The returned candidate has all other sets, and the segments, of the
-// live generation. The argument refused is a function that reports sets that were refused for another reason. If no set
-// may go live, the returned list is empty.
+// SetsThatGrew returns the sets of a refused candidate that may still go live. SetsThatGrew selects the sets that only
+// grow and that users joined, and keeps all of their live users. The returned candidate has all other sets, and the
+// segments, of the live generation. The argument refused is a function that reports sets that were refused for another
+// reason. If no set may go live, the returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -285,7 +285,7 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 }
 
 // hasSegmentsOf reports whether the candidate's segments have the same users as the live generation's segments. The
-// bitmaps of both must have the user numbers of one dictionary.
+// bitmaps of the candidate and of the live generation must have the user numbers of one dictionary.
 func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 	if c.Dictionary == nil {
 		return sameSegments(c.Describe(), live.Manifest.Segments)

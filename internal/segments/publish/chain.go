@@ -7,15 +7,15 @@ import (
 	"capper/internal/segments"
 )
 
-// withinBounds is the text for a change that the guard allowed without an operator's approval. The manifest lists such
-// a change if it lies between two approved changes of a set.
+// withinBounds is the text for a change that the guard allowed without an operator's approval. If an unapproved change
+// lies between two approved changes of a set, the manifest lists it with this text.
 const withinBounds = "within bounds"
 
-// chained returns the list of approved changes for a manifest m that follows the manifest live. The result has those
-// approved changes of live that m does not undo, links between these and the new ones, and the new ones. If a set lost
-// users by a forced publish, chained drops its earlier approved changes, because a reader must not follow them past a
-// loss that nobody approved. Only sets that only grow get links, because other sets may have lost users between two
-// approved changes without approval.
+// chained returns the list of approved changes for a manifest m that follows the manifest live. The returned list has
+// those approved changes of live that m does not undo, links from these to the new approved changes, and the new ones.
+// If a set lost users by a forced publish, chained drops its earlier approved changes, because a reader must not follow
+// them past a loss that nobody approved. Only for sets that only grow, chained links approved changes, because other
+// sets may have lost users in between without approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -80,7 +80,7 @@ func lastOf(list []segments.Accepted, name string) int {
 }
 
 // undone reports whether the manifest m again contains users who left a set by the approved change a, or by an earlier
-// one of the same set. An approved change that was undone must not let users leave again.
+// one of the same set. If an approved change was undone, a later publish must not use it to let users leave again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -31,9 +31,9 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange returns the reasons why the change of one segment or set must not go live without approval. Reasons are
-// that the segment or set vanishes, empties, appears or fills, or that too many users join or leave. The argument all
-// has the changes of all segments, or of all sets.
+// judgeChange returns the reasons why the change of one segment or set must not go live without approval. judgeChange
+// refuses that the segment or set vanishes, empties, appears or fills, or that too many users join or leave. The
+// argument all has the changes of all segments, or of all sets.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))

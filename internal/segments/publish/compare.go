@@ -128,7 +128,7 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	return changes
 }
 
-// compareWith completes the change of a segment that existed before; the argument both is the number of users that
+// compareWith sets the fields of c for a segment that existed before; the argument both is the number of users who
 // stayed.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
@@ -154,8 +154,8 @@ func percent(part, whole uint64) float64 {
 }
 
 // Drift returns the changes of the segments that both the candidate and an earlier generation have, in the order of the
-// candidate. The earlier generation is not live, so earlier publishes have already judged segments that appeared or
-// vanished since then. Drift uses all CPU cores.
+// candidate. Drift ignores segments that appeared or vanished since the earlier generation, because earlier publishes
+// have already judged this. Drift uses all CPU cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {

@@ -85,20 +85,20 @@ func setParts(m *segments.Manifest) (parts []part) {
 
 func partsOf(m *segments.Manifest) []part { return slices.Concat(segmentParts(m), setParts(m)) }
 
-// content returns a hash of the kind, the name and the users of a segment or set. The hash never equals a
-// segments.Content, because no segment's name contains a blank.
+// content returns a hash of the kind, the name and the users of a segment or set. The hash of one segment or set never
+// equals a segments.Content, because no segment's name contains a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.users))
 }
 
-// ReadControls reads controls.json of a location. If the document is missing, ReadControls returns empty controls.
+// ReadControls reads controls.json of a location. If controls.json does not exist, ReadControls returns empty controls.
 func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	c, _, err := readControls(ctx, src, "")
 	return c, err
 }
 
-// readControls reads controls.json, or returns objects.ErrNotModified if the object still has the given tag. If the tag
-// is empty, readControls always reads the object.
+// readControls reads controls.json, or returns objects.ErrNotModified if the object still has the given tag. If the
+// argument tag is empty, readControls always reads controls.json.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -186,7 +186,7 @@ func (c *controls) encode() []byte {
 }
 
 // changeControls reads controls.json, calls the function change, and writes the result by compare-and-swap. If another
-// process was faster, changeControls starts again.
+// process has changed controls.json in the meantime, changeControls starts again.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")

@@ -21,12 +21,12 @@ type earlier struct {
 	Skipped []string
 }
 
-// findEarlier returns the generation that was live a week before now, if this generation still exists. The result is
-// the newest generation that is at least a week old, or the oldest generation if all are younger than a week. Only
-// generations before the live one count, without those that were rolled back. A person has checked each forced publish,
-// so findEarlier chooses no generation before the latest forced one. If a generation cannot be read, findEarlier
-// chooses the next younger generation. If base has only some sets of its generation, the result also has only these
-// sets.
+// findEarlier returns the generation that was live a week before now, if this generation still exists. findEarlier
+// returns the newest generation that is at least a week old, or the oldest one if all are younger than a week.
+// findEarlier considers only generations that are older than the live one and were not rolled back. A person has
+// checked each forced publish, so findEarlier chooses no generation before the latest forced one. If a generation
+// cannot be read, findEarlier chooses the next younger generation. If base has only some sets of the live generation,
+// findEarlier also reads only these sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {

@@ -21,8 +21,8 @@ type Changes struct {
 // pair names two compared generations.
 type pair struct{ from, to string }
 
-// Changes compares two generations. The error wraps objects.ErrNotFound if one of the generations does not exist. The
-// caller must not change the result.
+// Changes compares two generations. The error of Changes wraps objects.ErrNotFound if one of the two generations does
+// not exist. The caller must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
 	if c := h.known(asked); c != nil {
@@ -89,7 +89,7 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads the manifest of the named generation. For a name that no generation can have, the error is
+// manifest reads the manifest of the named generation. If no generation can have the name, the error of manifest is
 // objects.ErrNotFound.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
@@ -99,7 +99,7 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 }
 
 // sizeOf returns how many bytes a comparison of the generation must read: the size of its bitmaps and its dictionary.
-// The BackFile does not count, because a comparison does not read it.
+// sizeOf ignores the BackFile (numbers to ids), because a comparison does not read it.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes

@@ -208,8 +208,8 @@ func (f *Findings) refusedSet(name string) {
 	f.RefusedSets[name] = true
 }
 
-// compareWeek judges the total change within a week, because 19 % every night add up to more than 19 %. Changes that an
-// operator approved during the week do not count.
+// compareWeek judges the total change within a week, because 19 % every night add up to more than 19 %. compareWeek
+// ignores changes that an operator approved during the week.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

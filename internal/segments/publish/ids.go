@@ -30,9 +30,9 @@ type LocationIDs struct {
 }
 
 // ReadIDs returns the kind and hash key of a location's user ids for a build. The argument wanted is the kind that the
-// operator states; nil means the kind of the location. A new location gets the wanted kind and a random key. The error
-// is a *segments.IDsError if the location has another kind, or if its ids.json does not belong to its newest
-// generation. ReadIDs does not write to the location.
+// operator states; nil means the kind of the location. If the location is new, ReadIDs returns the wanted kind and a
+// random hash key. The error is a *segments.IDsError if the location has another kind, or if its ids.json does not
+// belong to its newest generation. ReadIDs does not write to the location.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -86,8 +86,8 @@ func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) erro
 		is, wanted, advice)
 }
 
-// newestManifest returns the manifest of the live generation, or of the newest generation if none is live. The result
-// is nil if the location has no generation.
+// newestManifest returns the manifest of the live generation, or of the newest generation if none is live. If the
+// location has no generation at all, newestManifest returns nil.
 func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest, error) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	if !errors.Is(err, segments.ErrNothingLive) {
@@ -218,8 +218,8 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// texts returns the ids of the users with the given numbers, or nil if ids are dense. For users who are only in the
-// earlier generation, the numbers are those of "before", which may be nil.
+// texts returns the ids of the users with the given numbers, or nil if ids are dense. The argument before is the
+// earlier generation, which knows the ids of users who are not in the candidate; it may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil

@@ -62,10 +62,10 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease is the right to remove objects from a location, which only one Collector at a time can hold. The holder renews
-// the lease while it removes objects. After a renewal, the holder uses the lease for at most half of the lease's
-// duration. Other processes take the lease if the holder has not renewed it for its full duration, measured by their
-// own clocks. The second half of the duration is reserved for requests in flight.
+// lease is the right to remove objects from a location, which only one Collector at a time can hold. The Collector that
+// holds the lease renews it while it removes objects. After a renewal, the holder uses the lease for at most half of
+// the lease's duration. Other processes take the lease if the holder has not renewed it for its full duration, measured
+// by their own clocks. The second half of the lease's duration is reserved for requests that are still in flight.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
@@ -158,8 +158,8 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge returns a *LeaseError if a request failed because the lease ended. The argument ctx is the context of the
-// request without the limit of the lease.
+// judge returns a *LeaseError if a request failed because the lease ended. The argument ctx is the caller's context,
+// whose deadline does not depend on the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}

@@ -81,8 +81,8 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	return state, ctx.Err()
 }
 
-// read reads the generation of the given manifest. If the state has only some sets of the live generation, read reads
-// only these sets.
+// read reads the generation of the given manifest. If the LiveState has only some sets of the live generation, read
+// also reads only these sets.
 func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
 	known *segments.Generation) (*segments.Generation, error) {
 	if s.part != nil {

@@ -45,12 +45,12 @@ type Published struct {
 }
 
 // Publish stores the candidate and makes it live if base is still live. Publish writes the bitmaps first, then the
-// manifest, then current.json, so that a crash at any point leaves the live generation intact. If the content is
-// already live, Publish only updates the time in checked.json. A later as_of of a set counts as new content if the
-// operator stated it, or if it is later by at least asOfStep. An earlier as_of counts as new content if the operator
-// stated it and gave a reason. The error is objects.ErrLostRace if another process has published since base was read.
-// The error is a HoldError if publishing is on hold, unless users only join sets that only grow. The error is a
-// WithdrawnError if a rollback had replaced the content and the argument reason is empty. If reason is not empty,
+// manifest, then current.json, so that a crash at any point leaves the live generation intact. If the candidate's
+// content is already live, Publish only updates the time in checked.json. A later as_of of a set counts as new content
+// if the operator stated it, or if it is later by at least asOfStep. An earlier as_of counts as new content if the
+// operator stated it and gave a reason. The error is objects.ErrLostRace if another process has published since base
+// was read. The error is a HoldError if publishing is on hold, unless users only join sets that only grow. The error is
+// a WithdrawnError if a rollback had replaced the content and the argument reason is empty. If reason is not empty,
 // Publish removes the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
@@ -165,8 +165,8 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	return p.confirm(ctx, up.g)
 }
 
-// confirm reads current.json back after a publish, to check that the generation is live. A later generation is also
-// right if all publishes since then were amends (publishes of some sets).
+// confirm reads current.json back after a publish, to check that the generation is live. If current.json names a later
+// generation, confirm accepts it if all publishes in between were amends (publishes of some sets).
 func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
@@ -228,9 +228,9 @@ const RollbackReason = segments.RollbackReason
 
 // Rollback makes an earlier generation live again if base is still live. The argument earlier must come from
 // ReadGeneration, so that all its bytes are checked. Rollback records the content of base, and each segment and set of
-// base that differs in the earlier generation, as rolled back. Such content must not go live again without approval. A
-// rollback is possible while publishing is on hold. The field Unchanged of the result is true if the earlier generation
-// is already live and complete.
+// base that differs in the earlier generation, as rolled back. Content that is recorded as rolled back must not go live
+// again without approval. Rollback also works while publishing is on hold. The field Unchanged of the result is true if
+// the earlier generation is already live and complete.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil

@@ -19,7 +19,8 @@ import (
 //
 // If the live dictionary has all ids of the candidate, the result refers to the stored dictionary and BackFile. If the
 // live dictionary lacks ids of the candidate, the result has a dictionary with the new ids, and every bitmap with the
-// user numbers of that dictionary. Users who leave a set remain in the dictionary until the next build.
+// user numbers of that dictionary. The ids of users who leave a set by an amend remain in the dictionary until the next
+// build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -102,9 +103,10 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep these users, whom an
-// amend added, although their ids are in no input file of the build. The argument base must have the user numbers of
-// the build's dictionary. The returned base has the user numbers of the new dictionary.
+// withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep users whom an amend
+// added, although the ids of these users are in no input file of the build. The bitmaps of the argument base must have
+// the user numbers of the build's dictionary. The bitmaps of the returned LiveState have the user numbers of the
+// extended dictionary.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {

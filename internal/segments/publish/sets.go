@@ -86,8 +86,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. The bound is the
-// number of users in all segments, which share no users, or in the largest set.
+// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. usersOf returns the
+// number of users in all segments, which share no users, or in the largest set, whichever is larger.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
@@ -152,9 +152,9 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth limits how many users may join a set that only grows, as a percentage of all users. A percentage of the
-// set's users would be wrong: five users who join a list of four are no reason for a refusal. If the set has its own
-// limit for joining users, that limit is a percentage of the set's users.
+// judgeGrowth limits how many users may join a set that only grows, as a percentage of all users. A limit in per cent
+// of the set's users would be wrong: five users who join a list of four are no reason for a refusal. If the set has its
+// own limit for joining users, that limit is a percentage of the set's users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {

@@ -164,7 +164,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 }
 
 // putObject stores an object at the location. If the command gc cannot remove the object, because it is live or was
-// just stored, putObject stores it only if it is missing. The result written is false if the object already existed.
+// just stored, putObject stores it only if it is missing. The result written of putObject is false if the object
+// already existed.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -221,8 +222,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow returns the sizes of all objects in a folder, by object key. Callers can treat size 0 like a missing
-// object, because no object that a manifest names is empty.
+// sizesBelow returns the sizes of all objects in a folder, by object key. If an object is missing, the map returned by
+// sizesBelow yields 0, and no object that a manifest names has the size 0.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {
