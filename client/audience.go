@@ -63,7 +63,7 @@ type CountRequest struct {
 }
 
 // Count returns the number of users in an audience. Count splits a preview of more than Config.BatchBitmap users into
-// several calls. If the service rejects a call because it has too many users, Count makes calls with fewer users.
+// several calls. If the service rejects an API call because it has too many users, Count makes calls with fewer users.
 //
 // All API calls of one preview use the same generation of the segments and the same configuration, which
 // PreviewGeneration and ConfigVersion name. If the generation or the configuration changes between two API calls, Count

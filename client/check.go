@@ -36,8 +36,8 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	return checkedSends[api.SendsCheck](ctx, c, r, request)
 }
 
-// CheckSendsOfIDs works like CheckSends, but for a request with IDs, Packed or Images. The result has canonical ids;
-// for users in Images, it has "image:" and 16 hexadecimal digits.
+// CheckSendsOfIDs works like CheckSends, but for a request with IDs, Packed or Images. The result of CheckSendsOfIDs
+// has canonical ids; for users in Images, it has "image:" and 16 hexadecimal digits.
 func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
 	forms := 0
 	for _, given := range []bool{len(r.IDs) > 0, r.Packed != nil, len(r.Images) > 0} {

@@ -17,9 +17,9 @@
 //
 // A caller may repeat every API call. The service recognises a repeated send by its message id, its channel and the
 // namespace of the API key. A repeated release or erasure has no further effect. The client therefore retries after
-// connection errors and after the statuses 408, 500, 502, 503 and 504. After a status 429, the client waits at least
-// for the time in the response. The retries stop when the context ends or after Config.Attempts. The client does not
-// retry after an *Error with another status, because the service would reject the call again.
+// connection errors and after the statuses 408, 500, 502, 503 and 504. After a status 429 (rate limit), the client
+// waits at least for the time that the response names. The retries stop when the context ends or after Config.Attempts.
+// The client does not retry after an *Error with another status, because the service would reject the call again.
 //
 // # Traces and request ids
 //

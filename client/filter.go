@@ -36,7 +36,8 @@ type FilterRequest struct {
 // Unavailable are set. For a request with IDs, or with an Audience of text ids, the fields whose names end in IDs are
 // set. For a request with a Bitmap, or with an Audience of dense ids, the bitmaps are set. For a request with an
 // Audience of UUIDs or uint64 ids, the fields whose names end in Packed are set. For a request with Packed, the bitmaps
-// hold positions in Packed, counted from 0. A repeated id in Packed has the position of its first occurrence.
+// hold positions in Packed, counted from 0. If an id occurs repeatedly in Packed, the bitmaps hold the position of its
+// first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -355,8 +356,8 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 }
 
-// settleSummary adds the counts of a repeated filter call to the summary of the first call. The users of the repeated
-// call already count as requested.
+// settleSummary adds the counts of a repeated filter call to the summary of the first call. settleSummary leaves the
+// number of requested users unchanged, because the users of the repeated call are already counted.
 func settleSummary(s, again *api.Summary) {
 	more := *again
 	more.Requested, more.Duplicates = 0, 0

@@ -12,8 +12,8 @@ import (
 	"capper/client/api"
 )
 
-// MessagesQuery selects which messages (campaigns) the method Messages lists. The zero value selects the messages of
-// the last week.
+// MessagesQuery selects which messages (campaigns) the method Messages lists. The zero MessagesQuery selects the
+// messages with calls in the last week.
 type MessagesQuery struct {
 	Since     time.Time // only messages whose last call was then or later; zero: within a week
 	Until     time.Time // only messages whose last call was earlier; zero: now

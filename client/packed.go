@@ -86,8 +86,8 @@ const (
 )
 
 // formOf returns how a response names users. If the response has the key name+"_packed", it names users by packed ids.
-// If the response has the key in the argument list, it names users by strings. Every other response names users by
-// bitmaps. formOf looks only at the keys of the outermost JSON object.
+// If the response has the key in the argument list, it names users by strings. A response with neither key names users
+// by bitmaps. formOf looks only at the keys of the outermost JSON object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {

@@ -14,8 +14,9 @@ import (
 // so for its callers. The wait for a slot (start time) counts from the return of Permits. A permit may be used at its
 // slot or later, never earlier. The age of a permit counts from the call of Permits; callers must drop permits that are
 // older than UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat the request
-// with its RequestID. The second response says which slots are still in the future. In a response with Replayed,
-// permits with a wait of 0 may be as old as the first call. After an error of Permits, the caller must not send.
+// with its RequestID. The response to the repeated request says which slots are still in the future. In a response with
+// Replayed, permits with a wait of 0 may be as old as the first call. After an error of Permits, the caller must not
+// send.
 //
 // If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {

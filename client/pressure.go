@@ -9,8 +9,8 @@ import (
 	"capper/client/api"
 )
 
-// PressureQuery selects which messages of which weeks the method Pressure counts. The zero value selects all messages
-// of the last 5 weeks.
+// PressureQuery selects which messages of which weeks the method Pressure counts. The zero PressureQuery selects all
+// messages of the last 5 weeks.
 type PressureQuery struct {
 	Weeks     int       // 0: 5
 	Until     time.Time // end of the latest week; zero: now

@@ -25,9 +25,9 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 	return nil
 }
 
-// EraseWithSets deletes the recorded sends of a user, and all changes of sets that API calls made for the user.
-// Afterwards only the builds determine whether the user is in a set, so a person who opted out since the last build may
-// receive messages.
+// EraseWithSets deletes the recorded sends of a user, and all changes of sets that API calls made for the user. After
+// EraseWithSets, only the builds determine whether the user is in a set, so a person who opted out since the last build
+// may receive messages.
 func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user)+"?sets=true", nil, nil); err != nil {
 		return fmt.Errorf("erase user %d with sets: %w", user, err)

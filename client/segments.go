@@ -146,8 +146,9 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 	return bitmap.Bitmap, answer.header.Get(api.HeaderGeneration), nil
 }
 
-// Members iterates over the ids of a segment or set in pages, in ascending order. All pages are from one generation; an
-// empty generation selects the generation that is current at the first page. The iteration ends after an error.
+// Members iterates over the ids of a segment or set in pages, in ascending order. All pages are from one generation of
+// segments; an empty argument generation selects the one that is current at the first page. The iteration ends after an
+// error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}
@@ -162,8 +163,8 @@ func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2
 	}
 }
 
-// MemberIDs works like Members, in a deployment whose ids are uint64, uuid or text. The ids are in the order of their
-// images (64-bit numbers).
+// MemberIDs works like Members, in a deployment whose ids are uint64, uuid or text. MemberIDs returns the ids in the
+// order of their images (64-bit numbers of ids).
 func (c *Client) MemberIDs(ctx context.Context, name, generation string) iter.Seq2[*api.MemberStrings, error] {
 	return func(yield func(*api.MemberStrings, error) bool) {
 		parameters := url.Values{}

@@ -36,13 +36,13 @@ const setCalls = 1000
 
 // ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, all later decisions
 // of all service instances use the change, and no crash loses the change. ChangeSet needs an API key with the scope
-// lists. For more than api.MaxSetUsers users, ChangeSet makes several API calls. The result counts the users of all
-// these calls, and has the time of the last one.
+// lists. For more than api.MaxSetUsers users, ChangeSet makes several API calls. The result of ChangeSet counts the
+// users of all these calls, and has the time of the last one.
 //
-// After an error of ChangeSet, some users of the change may have been added or removed. If the result is not nil, it
-// counts the users of the calls with status 200. A caller may safely repeat ChangeSet. ChangeSet does not retry after
-// CodeTooManyRecords: the set has its maximum number of changes, and only a build that contains the changes makes
-// space.
+// After an error of ChangeSet, some users of the change may have been added or removed. If ChangeSet returns a result
+// together with an error, the result counts the users of the API calls with status 200. A caller may safely repeat
+// ChangeSet. ChangeSet does not retry after CodeTooManyRecords: the set has its maximum number of changes, and only a
+// build that contains the changes makes space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
 	bodies, err := change.bodies()
 	if err != nil {
@@ -119,7 +119,7 @@ type changeOfIDs struct {
 }
 
 // bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If the
-// change fits into one call, the service detects a user who is in both lists of the change. For a larger change, only
+// change fits into one API call, the service detects a user who is both added and removed. For a larger change, only
 // the client compares the texts of the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
@@ -225,8 +225,8 @@ func (c *Client) SetMemberIDs(
 	})
 }
 
-// changesIn iterates over the changes of a set on all pages. The function "of" returns the changes of a page, and the
-// cursor of the next page.
+// changesIn iterates over the changes of a set on all pages. The argument "of" is a function that returns the changes
+// on a page, and the cursor of the next page.
 func changesIn[Page, Change any](ctx context.Context, c *Client, set string, since time.Time,
 	of func(*Page) ([]Change, *string)) iter.Seq2[*Change, error] {
 	return func(yield func(*Change, error) bool) {

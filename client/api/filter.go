@@ -57,7 +57,8 @@ type FilterBitmaps struct {
 }
 
 // FilterPositions is the response to a filter call with the field users_packed. The bitmaps of FilterPositions hold
-// positions of ids in users_packed, counted from 0. A repeated id has the position of its first occurrence.
+// positions of ids in users_packed, counted from 0. If an id occurs repeatedly in the request, the bitmaps hold the
+// position of its first occurrence.
 type FilterPositions struct {
 	AllowedPositions  Bitmap `json:"allowed_positions"`
 	ReplayedPositions Bitmap `json:"replayed_positions"`

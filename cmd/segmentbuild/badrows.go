@@ -13,7 +13,7 @@ import (
 )
 
 // badRowList writes the file that the flag --bad-rows-to names: the bad rows of the inputs, one JSON object per line.
-// The file is complete after the inputs were read, even if reading failed.
+// This file of bad rows is complete after the inputs were read, even if reading failed.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File
@@ -52,8 +52,8 @@ func (l *badRowList) close() error {
 	return l.file.Commit()
 }
 
-// reportedRows is the maximum number of bad rows in the text report. The error and the JSON report contain more bad
-// rows.
+// reportedRows is the maximum number of bad rows in the text report. The error text and the JSON report contain more
+// bad rows than the text report.
 const reportedRows = 5
 
 // printBadRows prints some bad rows of the inputs, and the names of the files that contain bad rows.

@@ -216,8 +216,8 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	return c.Input.input()
 }
 
-// addDefinitions adds the segments or sets that a flag defines as NAME=FILE to the plan. Several files with the same
-// NAME form one definition.
+// addDefinitions adds the segments or sets that a flag defines as NAME=FILE to the plan. If the flag names several
+// files with the same NAME, they form one definition.
 func addDefinitions(to *[]ingest.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
 	for _, arg := range args {

@@ -33,8 +33,8 @@ func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, c
 	return a.Place.open(ctx, on, a.At)
 }
 
-// openThere opens a location of segments that must exist. If the location does not exist, its name is usually misspelt.
-// For S3, the first read checks that the location exists; see notThere and mustBeThere.
+// openThere opens a location of segments that must exist. A location that does not exist must be an error, because its
+// name is usually misspelt. For S3, the first read checks that the location exists; see notThere and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)

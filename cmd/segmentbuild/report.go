@@ -350,8 +350,8 @@ func printDrift(w io.Writer, r *publish.Drift) error {
 	return errors.Join(printChanges(w, r.Changes, &r.NoSegment), printSetChanges(w, r.Sets))
 }
 
-// printChanges prints a table of the changes of every segment. If the users in no segment were counted, the table
-// contains them too.
+// printChanges prints a table of the changes of every segment. If the argument none is not nil, the table also has a
+// row for users in no segment.
 func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment) error {
 	if len(changes) == 0 {
 		return nil
@@ -386,7 +386,7 @@ func noneNote(n *publish.NoSegment) string {
 	return fmt.Sprintf("%d have no segment and get the default limits", n.Fall)
 }
 
-// printSetChanges prints a table of the changed sets, and the number of unchanged sets. If there are no sets,
+// printSetChanges prints a table of the changed sets, and the number of unchanged sets. If neither generation has sets,
 // printSetChanges prints nothing.
 func printSetChanges(w io.Writer, changes []publish.Change) error {
 	var table [][]any

@@ -185,8 +185,8 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart splits a name at "-" characters into names that the generation has. If the name cannot be split into such
-// names, apart returns nil.
+// apart splits a name at "-" characters into names that the generation has. If a name cannot be split at "-" into names
+// that the generation has, apart returns nil.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // key: the position at which the split-off names begin
 	for from := len(name) - 1; from >= 0; from-- {

@@ -7,8 +7,8 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Breakdown holds the number of users that a query selects, in total, by segment and by set. It leaves out segments and
-// sets in which the query selects no user.
+// Breakdown holds the number of users that a query selects, in total, by segment and by set. A Breakdown leaves out
+// segments and sets in which the query selects no user.
 type Breakdown struct {
 	Users    uint64
 	Segments map[string]uint64 // the key Default counts the users in no segment

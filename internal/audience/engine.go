@@ -16,8 +16,8 @@ type Engine struct {
 	counts   *countCache
 }
 
-// DefaultCacheBytes is the default size of an Engine's cache of user counts. This size is enough for the counts of
-// about a thousand audiences of 270 million users.
+// DefaultCacheBytes is the default size of an Engine's cache of user counts. With DefaultCacheBytes, the cache can hold
+// the counts of about a thousand audiences of 270 million users.
 const DefaultCacheBytes = 16 << 20
 
 // NewEngine returns an Engine whose cache of user counts takes at most cacheBytes bytes; 0 means DefaultCacheBytes.

@@ -174,8 +174,8 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// expand replaces the named expressions to which one named expression refers by their definitions. Before that, expand
-// expands these definitions themselves.
+// expand replaces the named expressions to which one named expression refers by their definitions. Before it uses such
+// a definition, expand expands the definition itself.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return

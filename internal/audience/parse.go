@@ -64,17 +64,17 @@ func Parse(text string) (*Expression, error) {
 // Text returns the expression as the caller wrote it.
 func (e *Expression) Text() string { return e.text }
 
-// String returns the expression in canonical form, with each named expression replaced by its definition. Two
-// expressions whose strings are equal select the same users.
+// String returns the expression in canonical form, with each named expression replaced by its definition. If String
+// returns the same text for two expressions, they select the same users.
 func (e *Expression) String() string {
 	var b strings.Builder
 	e.root.write(&b)
 	return b.String()
 }
 
-// Plain returns the text of the expression with each named expression replaced by its definition. This text keeps its
-// meaning after the configuration's named expressions change. Plain returns "" if the expression uses no named
-// expression, or if the expanded text exceeds a limit of Parse.
+// Plain returns the text of the expression with each named expression replaced by its definition. The text from Plain
+// keeps its meaning after the configuration's named expressions change. Plain returns "" if the expression uses no
+// named expression, or if the expanded text exceeds a limit of Parse.
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""
@@ -126,8 +126,8 @@ func (p *parser) expected(what string) error {
 	return &SyntaxError{Column: p.token.column, Expected: what, Got: p.token.String()}
 }
 
-// expectedOperator returns a syntax error for a token that follows an operand. Only an operator or the given end may
-// follow an operand.
+// expectedOperator returns a syntax error for a token that follows an operand. After an operand, the syntax allows only
+// an operator or the given end of the expression.
 func (p *parser) expectedOperator(end string) error {
 	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
 		end += `; the name before it ends in "-"`
@@ -135,7 +135,8 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// expression parses terms and the operators between the terms. The argument depth is the number of open parentheses.
+// expression parses terms and the operators between the terms. The argument depth is the number of parentheses in the
+// expression that are still open.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {
 		return p.chain("&", func() (*node, error) { return p.factor(depth) })

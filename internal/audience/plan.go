@@ -19,7 +19,7 @@ type plan struct {
 
 // eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
 // first buffer of w. The first buffer holds the result only if eval returns Some; otherwise eval selects none or all
-// users of the block. The caller must provide as many buffers as the field words of the plan says.
+// users of the block. The slice w must have as many buffers as the field "words" of the plan says.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])

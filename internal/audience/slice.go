@@ -209,8 +209,8 @@ func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) 
 	return p, err
 }
 
-// Page returns the first n users that a query selects. If the query selects fewer users, Page returns all of them. The
-// number n must be above 0.
+// Page returns the first n users that a query selects. If the query selects fewer than n users, Page returns all of
+// them. The number n must be above 0.
 func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	s, err := a.slice(ctx, &q)
 	if err != nil {

@@ -195,8 +195,8 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 	return extentOfWords(any, all)
 }
 
-// extentOfWords returns how many ids of a block are in a set: none, some or all. The arguments are the OR and the AND
-// of the block's words.
+// extentOfWords returns how many ids of a block are in a set: none, some or all. The arguments of extentOfWords are the
+// OR and the AND of the block's words.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:

@@ -83,8 +83,8 @@ func (b *Bitmap) IDs() []uint32 {
 	return ids
 }
 
-// Roaring returns the set as a bitmap of the roaring library, for set operations. The returned bitmap shares the bytes
-// of b, so the caller must not change the returned bitmap.
+// Roaring returns the set as a bitmap of the roaring library, for set operations. The bitmap that Roaring returns
+// shares the bytes of b, so the caller must not change it.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
 	if b.card == 0 { // the library would read past the end of the bytes of an empty set

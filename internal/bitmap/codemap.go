@@ -68,9 +68,8 @@ func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
 
-// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The ids may be in any
-// order; ascending ids are fastest. codes must be at least as long as ids. Lookup does not allocate
-// memory.
+// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The ids may be in any order; ascending
+// ids are fastest. The slice codes must be at least as long as ids. Lookup does not allocate memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width

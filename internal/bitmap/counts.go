@@ -91,8 +91,8 @@ func (c *Counts) AtLeast(n int, w *Words) {
 }
 
 // Histogram counts ids by the value of their counter and adds the results to counts. Element n of counts is the number
-// of ids whose counter is n. The last element of counts also includes the ids with larger counters. Histogram does not
-// count ids whose counter is 0. The argument "in" selects the ids; nil selects all ids.
+// of ids whose counter is n. The last element of the slice counts also includes the ids with larger counters. Histogram
+// does not count ids whose counter is 0. The argument "in" selects the ids; nil selects all ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)

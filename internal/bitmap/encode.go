@@ -47,8 +47,8 @@ func (w *words) appendRuns(data []byte, runs int) []byte {
 	return data
 }
 
-// assemble encodes the containers and returns a bitmap that shares the new bytes. The caller passes the containers in
-// the order of their keys.
+// assemble encodes the containers and returns a bitmap that shares the new bytes. The caller must pass the containers
+// in the ascending order of their keys (upper 16 bits of the ids).
 func assemble(list []container) *Bitmap {
 	forms := make([]form, len(list))
 	size := 0

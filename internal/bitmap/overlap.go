@@ -107,7 +107,7 @@ func Shared(a, b []*Bitmap) []uint64 {
 }
 
 // addShared counts, for every pair of a[i] and b[j], the common ids whose upper 16 bits equal key, and adds the counts
-// to shared. Each of these ids must be in at most one bitmap of b.
+// to shared. addShared requires that each of these ids is in at most one bitmap of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {

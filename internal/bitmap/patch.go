@@ -1,8 +1,8 @@
 package bitmap
 
-// Patch returns a copy of the bitmap b in which some blocks of 65,536 ids have new content. The argument keys has the
-// upper 16 bits of the ids in these blocks, in ascending order. For each key, Patch calls the function fill with an
-// empty Words, and fill adds the ids of the block. Patch copies all other blocks in their encoded form.
+// Patch returns a copy of the bitmap b in which some blocks of 65,536 ids have new content. The argument keys of Patch
+// has the upper 16 bits of the ids in the changed blocks, in ascending order. For each key, Patch calls the function
+// fill with an empty Words, and fill adds the ids of the block. Patch copies all other blocks in their encoded form.
 func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	list := make([]container, 0, len(b.containers)+len(keys))
 	rest := b.containers

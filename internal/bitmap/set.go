@@ -218,8 +218,8 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set as a Bitmap. The method stores each container in its smallest form, so equal sets always have
-// equal encoded bytes. The method uses all CPU cores.
+// Bitmap encodes the set as a Bitmap. The method Bitmap stores each container in its smallest form, so equal sets
+// always have equal encoded bytes. The method uses all CPU cores.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16
 	for key := range s.containers {

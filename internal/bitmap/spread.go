@@ -3,8 +3,8 @@ package bitmap
 import "sort"
 
 // Spread returns the bitmap b with its ids increased to make space for other ids between them. Each entry e of the
-// slice before increases every id that is at least e by 1. The slice before must ascend, and an entry may repeat. No id
-// in the result may exceed 2^32-1.
+// slice before increases every id that is at least e by 1. The entries of the slice before must ascend, and may repeat.
+// No id in the result may exceed 2^32-1.
 func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	var list []container
 	var ids, part []uint32

@@ -26,7 +26,7 @@ func (w *words) runs() int {
 }
 
 // next returns the first position, not before the argument "at", whose bit is set after an XOR of the word with flip.
-// If there is no such bit, next returns containerIDs.
+// If no bit from "at" on is set after the XOR, next returns containerIDs.
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -96,14 +96,14 @@ func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 // Clear removes every id from w.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// Extent reports whether w holds no id of its block, all ids, or only some. If the result is Everything, all bits of w
+// Extent reports whether w holds no id of its block, all ids, or only some. If Extent returns Everything, all bits of w
 // are set.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
 // Count returns the number of ids in w.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And removes the ids that are not in v from w. It returns Nothing if w is empty afterwards, else Some.
+// And removes the ids that are not in v from w. The method And returns Nothing if w is empty afterwards, else Some.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -114,7 +114,7 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without removes the ids that are in v from w. It returns Nothing if w is empty afterwards, else Some.
+// Without removes the ids that are in v from w. The method Without returns Nothing if w is empty afterwards, else Some.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -125,8 +125,8 @@ func (w *Words) Without(v *Words) Extent {
 	return someOf(any)
 }
 
-// Invert sets w to the ids of the block that are not in v. The caller must ensure that v holds some ids of the block,
-// but not all.
+// Invert sets w to the ids of the block that are not in v. The caller of Invert must ensure that v holds some ids of
+// the block, but not all.
 func (w *Words) Invert(v *Words) Extent {
 	for i, x := range v.bits {
 		w.bits[i] = ^x
@@ -155,8 +155,8 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep removes the ids below first and the ids above last from w. Both arguments are the lower 16 bits of ids in the
-// block.
+// Keep removes the ids below first and the ids above last from w. Both arguments of Keep are the lower 16 bits of ids
+// in the block.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))

@@ -217,8 +217,8 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// compose returns the image with the given number. The argument row is the row of the dictionary that contains the
-// image.
+// compose returns the image with the given number. The argument row of compose is the row of the dictionary that
+// contains the image.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
 	return uint64(row)<<d.shift | d.rest(number) // if there is only row 0, the shift by 64 bits returns 0
 }

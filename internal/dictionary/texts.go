@@ -88,8 +88,8 @@ func (w *RestWriter) Close() error {
 // RestsSize returns the length of a file with the rests of n ids, in bytes.
 func RestsSize(n uint32) int64 { return headerBytes + 8*int64(n) }
 
-// OpenRests checks the header and the length of a Rests file. Every 8 bytes are a valid rest of an id, so OpenRests
-// cannot detect flipped bits: the caller must compare the SHA-256 of the file.
+// OpenRests checks the header and the length of a Rests file. Because every 8 bytes are valid, OpenRests cannot detect
+// flipped bits: the caller must compare the SHA-256 of the file.
 func OpenRests(raw []byte) (*Rests, error) {
 	n, err := checkHeader(raw, restMagic)
 	if err != nil {
@@ -104,7 +104,8 @@ func OpenRests(raw []byte) (*Rests, error) {
 // Len returns the number of rests in the file.
 func (r *Rests) Len() uint32 { return uint32(len(r.raw) / 8) }
 
-// Rest returns the 64 bits of the id that its image lacks. The argument is the id's number; it must be below Len.
+// Rest returns the 64 bits of the id that its image lacks. The argument of Rest is the id's number; it must be below
+// Len.
 func (r *Rests) Rest(number uint32) uint64 { return binary.LittleEndian.Uint64(r.raw[8*int(number):]) }
 
 // TextWriter writes a file of text ids, which maps numbers to ids. A TextWriter keeps the index of the file in memory,
@@ -218,8 +219,8 @@ func (t *Texts) Text(number uint32) []byte {
 	return r.Text(number)
 }
 
-// TextReader reads many text ids by their numbers. Each read starts at the text of the previous read if possible, so
-// ascending numbers are fastest. Only one goroutine may use a TextReader.
+// TextReader reads many text ids by their numbers. A TextReader begins each read at the text of the previous read if
+// possible, so ascending numbers are fastest. Only one goroutine may use a TextReader.
 type TextReader struct {
 	of   *Texts
 	next uint32 // number of the text at the offset at

@@ -9,12 +9,12 @@
 //
 // # Why images
 //
-// Package ids computes images from ids. It needs no counter, which could be lost or rolled back, or could give one
-// number to two users. A user who is in no segment file also has an image. Images of all kinds of ids except "dense"
-// are spread evenly over all 64-bit numbers. Stores may therefore use any bits of an image to choose a partition or a
-// bucket of users. Without the key, an outsider cannot choose ids that share an image or a bucket of users. The key is
-// not a password, but an operator must not lose it. Without the key, a store cannot find the recorded sends of any
-// user.
+// Package ids computes images from ids. Computing an image needs no counter, which could be lost or rolled back, or
+// could give one number to two users. Even a user who is in no segment file has an image, because the image depends
+// only on the id and the key. Images of all kinds of ids except "dense" are spread evenly over all 64-bit numbers.
+// Stores may therefore use any bits of an image to choose a partition or a bucket of users. Without the key, an
+// outsider cannot choose ids that share an image or a bucket of users. The key is not a password, but an operator must
+// not lose it. Without the key, a store cannot find the recorded sends of any user.
 //
 // # Ids and their spellings
 //
@@ -39,7 +39,7 @@
 // Stores keep images, so the formulas for images never change; TestImagesNeverChange checks them. All integers are big
 // endian.
 //
-//   - dense: the image is the id itself. The key has no effect on the images of dense ids.
+//   - dense: the image is the id itself. For dense ids, the hash key has no effect on the image.
 //   - uint64: mix(mix(id ^ k0) ^ k1) ^ k2, where k0, k1 and k2 are the first three 64-bit words of SHA-256("capper ids
 //     uint64" || key). The function mix is variant 13 of David Stafford's 64-bit mixers, the finalizer of SplitMix64: x
 //     ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31. Adding keys between fixed

@@ -49,9 +49,9 @@ func New(kind Kind, key Key) *Scheme {
 }
 
 // Narrow returns a copy of a scheme with fewer different images, 2 to the power of the given number of bits (1 to 63),
-// so that many ids share an image. These images are still spread over all 64-bit numbers. Narrow is only for tests: a
-// test in internal/architecture rejects other callers. A narrowed scheme cannot convert images to ids. The method Check
-// of a narrowed scheme returns the same checksum as before. Narrow panics if ids are dense.
+// so that many ids share an image. The images of a narrowed scheme are still spread over all 64-bit numbers. Narrow is
+// only for tests: a test in internal/architecture rejects other callers. A narrowed scheme cannot convert images to
+// ids. The method Check of a narrowed scheme returns the same checksum as before. Narrow panics if ids are dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
 		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))

@@ -80,8 +80,8 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	return all < noDigit
 }
 
-// unwrapped returns the text of a UUID without braces around it or without "urn:uuid:" in front. The second result is
-// false if the text has only one of the two braces.
+// unwrapped returns the text of a UUID without braces around it or without "urn:uuid:" in front. The second result of
+// unwrapped is false if the text has only one of the two braces.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true
@@ -180,8 +180,8 @@ func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	return id, nil
 }
 
-// eightDigits parses the first eight bytes of a text as a decimal number. The result ok is false if one of these bytes
-// is not a digit. The method is by Daniel Lemire,
+// eightDigits parses the first eight bytes of a text as a decimal number. The result ok of eightDigits is false if one
+// of the eight bytes is not a digit. The method is by Daniel Lemire,
 // https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/: eightDigits combines neighbouring digits to
 // numbers of two digits, then of four digits, then of eight digits.
 func eightDigits(text []byte) (number uint64, ok bool) {
@@ -254,8 +254,8 @@ func checkText(text []byte) error {
 // maxShown is the maximum number of bytes of a text that an error contains.
 const maxShown = 80
 
-// shown returns a text in quotes for an error message. It cuts the text after maxShown bytes, and escapes invisible
-// characters.
+// shown returns a text in quotes for an error message. The function shown cuts the text after maxShown bytes, and
+// escapes invisible characters.
 func shown[T string | []byte](text T) string {
 	if len(text) <= maxShown {
 		return strconv.Quote(string(text))

@@ -23,8 +23,8 @@ type Lists struct {
 	numbers  map[string]uint16
 }
 
-// New returns Lists without changes, for dense ids (32-bit integers). The argument is the number of partitions of the
-// store, each of which has its own version.
+// New returns Lists without changes, for dense ids (32-bit integers). The argument of New is the number of partitions
+// of the store, each of which has its own version.
 func New(partitions int) *Lists {
 	return &Lists{sets: map[string]*list{}, versions: make([]string, partitions), clients: []string{""},
 		numbers: map[string]uint16{"": 0}}
@@ -47,7 +47,8 @@ func (l *Lists) Apply(records ...*Record) {
 
 // ApplyUpTo updates the changes of one partition to the given version of the store. ApplyUpTo first removes changes up
 // to the times in freed, and then applies the records. The records must be all records of the partition, or all records
-// after the known version. If the version is already known and there are no records, ApplyUpTo does nothing.
+// after the known version. If the lists already have this version and the argument records is empty, ApplyUpTo does
+// nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,9 +114,9 @@ func (l *Lists) Version(partition int) string {
 	return l.versions[partition]
 }
 
-// Stamp returns the time that the changes of a batch get. If the batch contains a time, Stamp returns this time. If the
-// batch contains no time, Stamp returns now, or a later time if Batch.After or a known change of the same users in the
-// set is later.
+// Stamp returns the time that the changes of a batch get. If the batch names a time for its changes, Stamp returns this
+// time. Otherwise Stamp returns now, or a later time if Batch.After or a known change of the same users in the set is
+// later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At

@@ -73,8 +73,8 @@ func (r *Record) run(at capping.Instant) *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// These constants are the versions of the stored form of a record. In the stored form, all numbers except times are
-// encoded as in encoding/binary's Uvarint:
+// These constants are the versions of the format in which a store keeps a Record of live changes. In the stored form,
+// all numbers except times are encoded as in encoding/binary's Uvarint:
 //
 //	1 or 2                     version of the format: 2 if a user's number has more than 32 bits
 //	length, bytes              name of the set
@@ -252,8 +252,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count decodes how many elements follow. Each element takes at least size bytes, so that count can reject a number
-// that is too large.
+// count decodes how many elements follow. The argument size is the least number of bytes that an element takes, so that
+// count can reject a number that is too large.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

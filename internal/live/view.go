@@ -26,8 +26,8 @@ type View struct {
 	images *decided // for images: users whose membership a change determines; merged does not contain these changes
 }
 
-// recentMax is the maximum number of live changes that a View holds outside its bitmap. With more changes, each further
-// change would cost more than a merge.
+// recentMax is the maximum number of live changes that a View holds outside its bitmap. If a View held more changes
+// outside its bitmap, each further change would cost more than a merge into the bitmap.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
@@ -36,8 +36,8 @@ var nobody = bitmap.Of()
 // returns the user numbers of the members in the build, without any live changes.
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument numbers[i]
-// is the number of users[i] in bitmaps.
+// Mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument numbers of
+// Mark holds, for each user, the number that stands for the user in bitmaps.
 func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	if v.images != nil {
 		own := make([]uint8, len(numbers))

@@ -6,8 +6,8 @@ import (
 	"capper/internal/capping"
 )
 
-// maxConfigs is the maximum number of configuration versions in the Answers of a message. The first maxConfigs versions
-// stay in the list, and later versions are not added.
+// maxConfigs is the maximum number of configuration versions in the Answers of a message. The list Answers.Configs
+// keeps the first maxConfigs versions, and later versions are not added.
 const maxConfigs = 100
 
 // Add adds the counts in the argument more to those in a. Add keeps no reference to the maps of the argument.

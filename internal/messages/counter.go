@@ -164,8 +164,8 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// ListMessages writes the counts of this instance to the store and then lists the store's messages; see Store. The list
-// does not contain the artificial messages of Activity.
+// ListMessages writes the counts of this instance to the store and then lists the store's messages; see Store.
+// ListMessages leaves out the artificial messages under which a store counts the decisions of an hour (Activity).
 func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return Page{}, err

@@ -66,10 +66,10 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether a store must begin to count the message if it does not count it yet. This is so if the delta
-// belongs to Activity, has at least capping.BulkUsers asked users, or if all its users were withheld (AllWithheld). If
-// all users were withheld, the store gets no filter call, so Begins asks the memory whether the store counts the
-// message.
+// Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin if the
+// delta belongs to Activity, has at least capping.BulkUsers asked users, or if all its users were withheld
+// (AllWithheld). If all users were withheld, the store gets no filter call, so Begins asks the memory whether the store
+// counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
@@ -88,7 +88,7 @@ type Delta struct {
 //
 // The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
 // the call denied every user. A merge of sends from another store with capping.Merge.Counted also begins the counts of
-// their messages. A merge of sends adds no calls and no decisions to Answers. It changes Answers.Last, with the
+// their messages. A merge of sends adds no calls and no decisions to Answers. A merge changes Answers.Last, with the
 // precision of an hour, but not Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message

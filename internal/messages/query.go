@@ -98,7 +98,7 @@ func (o Order) First(list []Candidate, n int) []Candidate {
 }
 
 // Cut returns the candidates that belong to one page, and the position after which the next page begins. The argument
-// list holds the first candidates in the order of the query, and more than Query.Max if there is a next page.
+// list of Cut holds the first candidates in the order of the query, and more than Query.Max if there is a next page.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil

@@ -12,8 +12,8 @@
 //
 // A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
 // file. A crash may leave the temporary file in the directory. Directory.Replace holds a file lock, which the operating
-// system releases if the process dies. If the file system hangs, callers return when their contexts end. At most one
-// hung file operation per path remains.
+// system releases if the process dies. If the file system hangs, the methods of a Directory return when their contexts
+// end. At most one hung file operation per path remains.
 //
 // In S3, Replace is a conditional PUT (If-Match, If-None-Match). Before the first conditional PUT, a probe checks that
 // the server honours such conditions. Replace returns ErrNoConditions if the server ignores conditions. The S3 server

@@ -22,8 +22,8 @@ type Dated interface {
 	ChangedAt() time.Time
 }
 
-// ChangedAt returns when an input file that Files.Open has opened was last written. If this time is unknown, for
-// example for a pipe, ok is false.
+// ChangedAt returns when an input file that Files.Open has opened was last written. If the time of the last write is
+// unknown, for example for a pipe, ok is false.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:

@@ -51,6 +51,6 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 }
 
 // Unload removes the pages of a mapped file from the memory of the process. When the process uses such a page again,
-// the operating system reads it from the page cache or the disk. The argument must be memory from Map, because other
-// memory would lose its content.
+// the operating system reads it from the page cache or the disk. The argument of Unload must be memory from Map,
+// because other memory would lose its content.
 func Unload(raw []byte) { _ = unix.Madvise(raw, unix.MADV_DONTNEED) }

@@ -23,8 +23,8 @@ const (
 	s3Parallel  = 4 // number of parts of one object that are transferred at a time; segments are also read in parallel
 )
 
-// S3Config configures the connection to S3. The zero value means AWS, configured by the default chain of the AWS SDK:
-// environment, shared files, instance role.
+// S3Config configures the connection to S3. The zero S3Config means AWS, configured by the default chain of the AWS
+// SDK: environment, shared files, instance role.
 type S3Config struct {
 	Endpoint string // URL of a server other than AWS; empty: AWS_ENDPOINT_URL_S3, else AWS
 	Region   string // empty: the region from the SDK's default chain, else us-east-1

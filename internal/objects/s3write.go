@@ -138,8 +138,8 @@ func (b *bucket) probe(ctx context.Context) error {
 
 // lostRace reports whether an error of a conditional write means that another process has changed the object. Status
 // 412 means that the condition failed. Status 409 means that another conditional write was in progress. Status 404
-// means that the object has disappeared since the caller read its tag. If the caller has no tag, status 404 means that
-// the bucket does not exist.
+// means that the object has disappeared since the caller read its tag. If the conditional write has no tag, status 404
+// means that the bucket does not exist.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

@@ -182,8 +182,8 @@ func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent
 	}
 }
 
-// mayReturn gives permits of some calls back to the pacers. A call with a lease may lose further permits when the lease
-// ends.
+// mayReturn gives permits of some calls back to the pacers. If a call has a lease, it may lose further permits when the
+// lease ends.
 func (c *Callers) mayReturn(rng *rand.Rand, call *pacing.Call, answer *pacing.Answer) {
 	returns := rng.IntN(100) < 30
 	past := &called{call: call, slots: slotsOf(&answer.Grant), returned: returns || call.Lease > 0, kept: -1}
