@@ -108,8 +108,8 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// For ids that are not dense (not 32-bit numbers), these constants are the number of users in a release call, and the
-// number of simultaneous calls.
+// These constants are the number of users in a release call, and the number of simultaneous calls, for ids that are not
+// dense 32-bit numbers.
 const releaseBatch, releaseCalls = 100_000, 4
 
 // ids returns the users in the file, for ids that are not dense (not 32-bit numbers).

@@ -31,8 +31,8 @@ type lists struct {
 	seen []sighting
 }
 
-// sighting records a segments generation that was in use, with the as-of time of each set: the time up to which the
-// set's build includes all changes.
+// sighting records a segments generation that was in use. A sighting has the as-of time of each set: the time up to
+// which the set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant

@@ -17,8 +17,8 @@ type shortening struct {
 	until time.Time // time at which the store removes sends that only the earlier limits need
 }
 
-// note records at a reload if the longest window of the new policy, the argument is, is shorter than that of the
-// previous policy, the argument was.
+// note records a reload if the longest window of the new policy (argument is) is shorter than that of the previous
+// policy (argument was).
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)
 	last := s.last.Load()
@@ -27,8 +27,8 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// problems describes the shortened limits for the status of the service. The list of problems is empty when the windows
-// of the current limits are long enough again, or when the store has removed the older sends.
+// problems describes the shortened limits for the status of the service. There is no problem if the windows of the
+// current limits are long enough again, or if the store has removed the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {

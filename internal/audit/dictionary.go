@@ -2,8 +2,8 @@ package audit
 
 import "fmt"
 
-// maxWords, maxWordBytes and maxWord bound the dictionary of texts in an audit file, because the writer and the reader
-// of the file keep the dictionary in memory.
+// maxWords, maxWordBytes and maxWord limit the dictionary of texts in an audit file, because writer and reader of the
+// file keep it in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20

@@ -6,7 +6,7 @@
 //
 // # Records
 //
-// A Record describes one API call that recorded sends or could have recorded sends: a filter call with "record": true,
+// A Record describes one API call that records or removes sends, or grants permits: a filter call with "record": true,
 // a release, or a call for permits. A call that changes a set also has a Record. The Record groups the users by outcome
 // and reason (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes
 // some 130 kB. The Record names the generation of the segments and the version of the configuration under which the

@@ -96,8 +96,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends a frame of an audit file: the kind, the length, a checksum of kind and length, the payload, and a
-// checksum of the whole frame.
+// appendFrame appends a frame of an audit file. A frame has the kind, the length, a checksum of both, the payload, and
+// a checksum of the whole frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)

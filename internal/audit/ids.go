@@ -72,9 +72,9 @@ func parseIDs(kind, check string) (IDs, error) {
 	return IDs{Kind: k, Check: check}, nil
 }
 
-// IDsKey is the object key of the document that describes the user ids of an audit location: their kind and the check
-// word of their key. An audit location with dense ids has no such document. The document lies below OpenPrefix, because
-// earlier versions of capper ignore objects there that are not audit files.
+// IDsKey is the object key of the document with the kind of the user ids at an audit location, and the check word of
+// their key. An audit location with dense ids has no such document. The document lies below OpenPrefix, because earlier
+// versions of capper ignore objects there that are not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 
 // idsDocument is the JSON form of IDs (kind and key of user ids).

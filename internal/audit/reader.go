@@ -30,7 +30,7 @@ type Reader struct {
 }
 
 // NewReader reads the header of an audit file. NewReader returns a *TornError if the file ends inside the header, a
-// *DamageError if the header is invalid, or the error of the underlying reader in.
+// *DamageError if the header is invalid, or the error of in.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
 	begin := make([]byte, len(magic))

@@ -82,10 +82,10 @@ func (p Picture) width() int {
 	return width
 }
 
-// instants returns the labels of a chart's time axis, and the number of labels to show. The axis of a week has a label
-// for each day, the axis of a day for every four hours, and the axis of an hour for every ten minutes. The last label
-// ends at the edge of the chart, while all other labels begin at their time. If the last label would overlap the label
-// before it, instants removes the last label.
+// instants returns the labels of a chart's time axis, and the number of labels to show. A time axis has a label for
+// each day of a week, for every four hours of a day, or for every ten minutes of an hour. The last label ends at the
+// edge of the chart, while all other labels begin at their time. If the last label would overlap the label before it,
+// instants removes the last label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
@@ -230,8 +230,8 @@ func clean(list []string) []string {
 	return out
 }
 
-// roomy adds spaces after each label of a chart, because the font of the browser may be wider than the font that the
-// chart library measures.
+// roomy adds spaces after each label of a chart, because the browser's font may be wider than the font that the chart
+// library measures.
 func roomy(labels []string) []string {
 	for i, text := range labels {
 		labels[i] = text + strings.Repeat("\u00a0", 1+len([]rune(text))/7)

@@ -14,7 +14,7 @@ import (
 //
 // If Outlet is set, Copy writes lines only after the program that consumes the output has read the previous lines. Copy
 // then counts only lines that the consumer has read. If the consumer reads a line after the time of its permit, Copy
-// takes a second permit for the line, because the send happens at the later time.
+// takes a second permit, because the send happens at the later time.
 type Copy struct {
 	From io.Reader
 	To   io.Writer

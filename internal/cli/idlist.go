@@ -32,8 +32,7 @@ type IDs struct {
 	Parallel int // number of simultaneous calls
 }
 
-// textBytes is the maximum total size in bytes of the text ids in a call: half of the 16 MiB that the request body may
-// have.
+// textBytes is the maximum total size in bytes of the text ids in a call: half of the maximum request body of 16 MiB.
 const textBytes = 8 << 20
 
 // all returns a bitmap of all positions in the list of ids.

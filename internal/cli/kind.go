@@ -12,7 +12,7 @@ import (
 )
 
 // Scheme asks the service for the kind and key of its user ids. Scheme assumes dense ids (32-bit numbers) if the
-// service does not tell them, because the service is older, or because the API key may not read them.
+// service does not tell them. The service may be older, or the API key may not read them.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error

@@ -321,8 +321,8 @@ func (c *PaceCommand) left(unread int64) string {
 	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
-// fault adds the exit status to the error of the command: the status for bad input if the input is invalid, and
-// otherwise the status for a failure.
+// fault adds the exit status to the error of the command: for bad input if the input is invalid, and otherwise for a
+// failure.
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
 	var write *writeError

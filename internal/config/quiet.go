@@ -143,8 +143,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 	}
 }
 
-// openMinutes returns how many minutes a day the first i+1 entries of quiet hours leave open for sends, on the channel
-// with the fewest minutes, and this channel.
+// openMinutes finds the channel on which the first i+1 entries of quiet hours leave the fewest minutes a day open for
+// sends. openMinutes returns the number of these minutes and the channel.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]

@@ -155,8 +155,8 @@ func readKey(v yamltree.Value) (key gate.Key) {
 	return key
 }
 
-// readKeySets reads the list of sets that an API key may change. An empty list is an error, because a key without such
-// a list may change all sets, and an empty list would look like the opposite.
+// readKeySets reads the list of sets that an API key may change. An empty list is an error, because a key without a
+// list may change all sets, while an empty list suggests that it may change none.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {

@@ -72,8 +72,8 @@ type silences struct {
 // only time zones that have a day without a minute for sends.
 type silence map[string]string
 
-// on describes the days on which no sends are possible on a channel, first for all users and then for users of sets
-// with further such days. Each text contains the placeholder %s for the channel names.
+// on describes the days without possible sends on a channel, first for all users and then for users of sets with
+// further such days. Each text contains the placeholder %s for the channel names.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -122,8 +122,8 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// everywhere is the key in a silence, in place of a time zone, for quiet hours that do not depend on the time zone of
-// the user.
+// everywhere replaces the time zone as key in a silence, for quiet hours that do not depend on the time zone of the
+// user.
 const everywhere = ""
 
 // of returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.

@@ -54,9 +54,9 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 // countedDays is for how many days after the last call for a message the service keeps the counts of the message.
 const countedDays = 31
 
-// noMessage reports whether the service does not know the message: no counted or planned message has this id, and no
-// message of the last countedDays has this title. If the service cannot tell whether it knows the message, noMessage
-// returns false.
+// noMessage reports whether the service does not know the message. For an unknown message, no counted or planned
+// message has the id, and no message of the last countedDays has the title. If the service cannot tell whether it knows
+// the message, noMessage returns false.
 func noMessage(v *frame.Visit, named string) bool {
 	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
 		return false

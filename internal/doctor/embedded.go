@@ -149,15 +149,15 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	}
 }
 
-// isRejected reports whether the service would reject the directory of the embedded store at its start, because of the
-// contents of the directory or because it is empty.
+// isRejected reports whether the service would reject the directory of the embedded store at its start, because of its
+// contents or because it is empty.
 func (s *Subject) isRejected() bool {
 	data, known, err := database.Look(s.Config.Store.Embedded.Path)
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
-// missingText returns text that says why a service is not ready: it lists the missing sets or, if none is missing, says
-// that the service is starting or stopping.
+// missingText returns text that says why a service is not ready: it lacks certain sets or, if no set is missing, it is
+// starting or stopping.
 func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
 		return ", so it is starting or stopping"

@@ -66,8 +66,8 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is how many open files the service needs in addition to connections of callers: for files of the
-// embedded store, and for connections to Redis.
+// besideConnections is how many open files the service needs besides connections of callers: for files of the embedded
+// store, and for connections to Redis.
 const besideConnections = 1500
 
 // openFiles compares the maximum number of connections in the configuration with the limit on open files of the

@@ -29,19 +29,19 @@
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the user for
 // the first time within the counted weeks. Later denials of the user by the same limit for the same campaign do not
-// count again. Denials by suppression, holdout and quiet hours do not count. A denial does not count if the limit is 0
-// for the segment of the user in the policy of the call, because no other campaign caused the denial. The takers of a
-// user who was held back are the campaigns that had sent to the user within the window of the limit, on the channels of
-// the limit. A user may have several takers. If several segments have limits with the same name and different windows,
-// the longest window counts. Campaigns with fewer than Config.MinTaken sends are not takers. If there are too many
-// campaigns, only the mostTakers largest campaigns are takers.
+// count again. Denials by suppression, holdout and quiet hours do not count. A denial by a limit of 0 (for the user's
+// segment, in the policy of the call) does not count, because no other campaign caused it. The takers of a user who was
+// held back are the campaigns that had sent to the user within the window and on the channels of the limit. A user may
+// have several takers. If several segments have limits with the same name and different windows, the longest window
+// counts. Campaigns with fewer than Config.MinTaken sends are not takers. If there are too many campaigns, only the
+// mostTakers largest campaigns are takers.
 //
 // # Memory and speed
 //
-// The numbers of messages to 65,536 consecutive users are bit-sliced (bitmap.Counts): each bit of all these numbers
-// takes a page of 8 KiB for each week and row. Adding a call with many users needs a few operations for each 64 users.
-// If the pages would exceed Config.MemoryBytes, the pass over the records counts only the lower half of its users. A
-// further pass over the records counts the other users.
+// The numbers of messages to 65,536 consecutive users are bit-sliced (bitmap.Counts). Each bit of these numbers takes a
+// page of 8 KiB for each week and row. Adding a call with many users needs a few operations for each 64 users. If the
+// pages would exceed Config.MemoryBytes, the pass over the records counts only the lower half of its users. A further
+// pass over the records counts the other users.
 //
 // The sends of a message stay in memory, as bitmaps from the audit records, until no release and no limit can depend on
 // them.

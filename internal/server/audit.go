@@ -68,8 +68,8 @@ func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// newLogBounds returns a separate logBound for each reason to refuse a key, so that frequent refusals for one reason do
-// not suppress the log lines of the other reason.
+// newLogBounds returns a separate logBound for each reason to refuse a key. Frequent refusals for one reason therefore
+// do not suppress the log lines of the other reason.
 func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }

@@ -83,8 +83,8 @@ func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	return 1024 + int64(perUser)*int64(len(r.Users)) + r.GivenBytes()
 }
 
-// These constants are the default number of users in a page of set members, and the maximum size of a dense id (32-bit
-// number) in JSON.
+// These constants are the default number of users in a page of set members, and the maximum JSON size of a dense id
+// (32-bit number).
 const (
 	usualPage = 10_000
 	idBytes   = len("4294967295,")

@@ -85,8 +85,8 @@ func (s *Server) changeSet(c *call) error {
 		Superseded: superseded(store.Lists(), batch, stored)})
 }
 
-// superseded counts the users of a stored batch for whom the change has no effect, because a later change or a later
-// build of the set decides.
+// superseded counts the users of a stored batch whose change has no effect, because a later change or a later build of
+// the set decides.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded
@@ -130,8 +130,8 @@ func clientOf(c *call) string {
 	return c.Client
 }
 
-// enterChange admits a change of a set: it reserves the users in the budget, and checks the set's maximum number of
-// changes and the client's rate limit.
+// enterChange admits a change of a set. enterChange reserves the users in the budget, and checks the set's maximum
+// number of changes and the client's rate limit.
 func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gate.Place, error) {
 	users := r.Users()
 	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users)+r.AnswerBytes())

@@ -131,7 +131,7 @@ func fromZero(name string, value, most float64) error {
 }
 
 // aShard is the maximum size in bytes of the data that one Redis master should have. A master with at most 10 GiB needs
-// only some minutes to copy its data to a new replica, or to load the data at its start.
+// only some minutes to copy its data to a new replica, or to load it at its start.
 const aShard = 10 << 30
 
 // busy is the maximum fraction of a processor that the commands of a Redis master should use. A Redis master needs the

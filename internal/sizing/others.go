@@ -64,7 +64,7 @@ func BitmapBytes(l Load) float64 {
 }
 
 // AppendOnly returns the disk space in bytes for the append-only file of a Redis master. The disk space is three times
-// the size of the data: for the snapshot, the writes before a rewrite, and the new file during the rewrite.
+// the size of the data: for the snapshot, the writes before a rewrite, and the rewritten file.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.

@@ -36,7 +36,7 @@ func RedisData(l Load) float64 {
 }
 
 // spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not dense
-// (not 32-bit numbers). spreadBytes is valid for 15 to 195 users in a bucket.
+// 32-bit numbers. spreadBytes is valid for 15 to 195 users in a bucket.
 const spreadBytes = 20
 
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Torture returns an iterator over the rounds of a test that injects random faults for the given number of minutes, and
-// a random generator for the test. The environment variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override
-// the duration and the random seed.
+// Torture returns the rounds of a test that injects random faults for the given number of minutes, and a random
+// generator for the test. The environment variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override the
+// duration and the random seed.
 func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int]) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano() % 1_000_000)

@@ -21,14 +21,13 @@
 // the code of the service: a capping.Capper reads the histories under the other policy, as of the record's time. A
 // replay under the limits that were in force therefore changes the outcome of no user.
 //
-// The rules for a send are the same if both policies suppress the same sets, hold out the same share of users, and have
-// the same quiet hours on the channel. For equal rules, both policies must also have the same limits for the segment
-// (likeness). The replay also judges all users of a call if only one of the two policies still keeps the first sends of
-// the message in users' logs.
+// The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same quiet
+// hours on the channel. For equal rules, both policies must also have the same limits for the segment (likeness). The
+// replay also judges all users of a call if only one of the policies still keeps the first sends of the message in
+// users' logs.
 //
 // If the replay uses another segments generation than the record, the replay judges every user. For both policies, the
-// replay then counts users by their segments in the replacing generation, so that both counts of a row concern the same
-// users.
+// replay then counts users by segment in the replacing generation, so that both counts of a row concern the same users.
 //
 // # Memory and speed
 //
@@ -36,12 +35,12 @@
 // histories of 65,536 neighbouring ids. For each user, a slot of 4 bytes says where the user's memory block is. A page
 // with few users allocates slots in groups of 64 ids. A second list exists only for users whose two histories differ.
 // While the replay has judged no user of a page, the sends to the page's users remain in the bitmaps of the records. If
-// no user of a block of ids has different histories, and the rules are the same, the replay processes the whole bitmap
-// of the block at once. As soon as the outcome of one user of a page has changed, the page needs 2 bytes and one bit
-// more for each id. The replay removes sends from the histories when no limit counts them any more. The replay checks
-// 4,096 users at a time, so that the data of these users stays in the cache of a core.
+// all users of a block of ids have equal histories, and the rules are the same, the replay processes the block's bitmap
+// at once. As soon as the outcome of one user of a page has changed, the page needs 2 bytes and one bit more for each
+// id. The replay removes sends from the histories when no limit counts them any more. The replay checks 4,096 users at
+// a time, so that the data of these users stays in the cache of a core.
 //
-// If ids are not dense (not 32-bit numbers), the replay numbers the users in the order in which they first occur in the
+// If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
 // records (package numbering). The numbers of users take about 20 bytes of memory more for each user. For lookups in
 // segments, sets and shares, the replay uses the id images (64-bit hashes of ids).
 //

@@ -17,8 +17,8 @@ import (
 // follow only if the two histories differ (diverged). A slot holds the location and the length of the memory block of a
 // user.
 type page struct {
-	// The value of a slot is the location of a user's memory block × 32 plus the binary logarithm of its words; 0 means
-	// no history. A page with few users has its slots in groups. A page with many users has them in flat.
+	// A slot's value is the location of a user's memory block × 32, plus the binary logarithm of its words. The value 0
+	// means no history. A page with few users has its slots in groups. A page with many users has them in flat.
 	groups   *[pageIDs / slotIDs]*[slotIDs]uint32
 	flat     []uint32
 	filled   int                  // number of groups that exist
@@ -50,8 +50,8 @@ const (
 	partWords = 1 << maxClass
 )
 
-// The header of a user's memory block holds the number of recorded calls (16 bits) and the number of calls under the
-// other policy (15 bits). The last bit of the header says whether the two histories differ.
+// The header of a user's memory block holds the numbers of recorded calls (16 bits) and of calls under the other policy
+// (15 bits). The last bit of the header says whether the two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -220,8 +220,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes which users of the page were in a call that the result counts: the users in the block with the given key of
-// a bitmap.
+// ask notes that users of the page were in a call that the result counts. They are the users in the bitmap's block with
+// the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)

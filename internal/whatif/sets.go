@@ -11,8 +11,8 @@ import (
 // recordedSets is the segments generation of a call, in which suppressed sets have the members that the record of the
 // call shows. Only the record reflects changes of sets by API calls; the published generation does not.
 //
-// If the service denied a user because of a suppressed set, the user was in this set, and in no set that the policy
-// names before it. A user with another outcome was in none of the sets that the policy suppressed for the send. If the
+// If the service denied a user because of a suppressed set, the user was in this set, and in no set that precedes it in
+// the policy. A user with another outcome was in none of the sets that the policy suppressed for the send. If the
 // record does not show whether a user was in a set, the segments generation decides. If another generation replaces the
 // generation of the call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then takes
 // from the record only the members of sets that the replacing generation lacks.

@@ -22,8 +22,7 @@ var version string
 //go:embed zoneinfo.zip
 var archive string
 
-// noPlace is the name of an entry in the time zone database that is no time zone, but marks machines whose time zone
-// was never set.
+// noPlace is an entry in the time zone database that is no time zone: it marks machines whose time zone was never set.
 const noPlace = "Factory"
 
 // database returns the files of the embedded time zone archive, by the names of their time zones.

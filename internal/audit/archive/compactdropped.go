@@ -19,7 +19,7 @@ type notes struct {
 
 // begin records which audit files the compaction will remove, before the compaction removes the first of them. After
 // begin, `capper audit verify` treats any other missing audit file as lost. The argument entries must be sorted by
-// instance and number. If no earlier compaction left notes and the first audit files of an instance are missing, begin
+// instance and number. If there are no earlier notes and the first audit files of an instance are missing, begin
 // assumes that an earlier version of capper removed them.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}

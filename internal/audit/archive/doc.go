@@ -1,5 +1,6 @@
-// Package archive reads an audit location: the records of all instances in the order of time, the policies that decided
-// the calls, and the erased users. Package archive also compacts a location and exports its records.
+// Package archive reads an audit location. The package returns the records of all instances in the order of time, the
+// policies that decided the calls, and the erased users. Package archive also compacts a location and exports its
+// records.
 //
 //	List open/ and index/ → files that may match → read and checked, a few in advance
 //	→ each in the order of At → merged
@@ -14,9 +15,9 @@
 //
 // # Concurrent writers
 //
-// If an audit file is completed or rewritten during the read, the archive finds the file under its new key, because it
-// lists open files before the index. If the audit file of an index entry does not exist, the archive reads the index
-// entry again.
+// The archive lists open files before the index. If an audit file is completed or rewritten during the read, the
+// archive therefore finds the file under its new key. If the audit file of an index entry does not exist, the archive
+// reads the index entry again.
 //
 // # Memory
 //

@@ -15,13 +15,12 @@ type Grants struct {
 	// Users holds the users whose send was allowed and not released later. Unknown holds the users for whom the call
 	// ended with an unknown result. No user is in both sets.
 	Users, Unknown *bitmap.Bitmap
-	// If ids are not dense (not 32-bit numbers), Images and UnknownImages hold the id images of these users in
-	// ascending order, and Users and Unknown are nil.
+	// If ids are not dense 32-bit numbers, Users and Unknown are nil. Images and UnknownImages then hold the id images
+	// of the users in ascending order.
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns two lists: the users who have a send of the message, and the users for whom the audit does not show
-// whether they have a send.
+// Lists returns two lists: users who have a send of the message, and users for whom the audit leaves this unknown.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
 		return [2][]capping.UserID{g.Images, g.UnknownImages}
@@ -76,8 +75,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns the users who have a send of the message, and the users for whom the audit does not show whether they
-// have a send. The result some is false if no user has or may have a send.
+// grants returns two sets: users who have a send of the message, and users for whom the audit leaves this unknown. The
+// result some is false if no user has or may have a send.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

@@ -16,8 +16,8 @@ const filesAhead = 3
 // about one audit file is a *FileError, and the iteration continues with the records of the other files. Every other
 // error ends the iteration. Records omits erased users; see Erased. The caller owns each record.
 //
-// Records keeps in memory the audit files that cover the instant of the last yielded record, one or two for each
-// instance, and the next few files.
+// Records keeps in memory the audit files that cover the instant of the last yielded record, and the next few files.
+// For each instance, one or two audit files cover an instant.
 func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

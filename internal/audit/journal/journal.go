@@ -88,7 +88,7 @@ type Journal struct {
 	closeErr error
 }
 
-// Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location; Status reports
+// Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location. Status reports
 // the errors of the disk and of the location. If the records at the location have another kind or key of user ids, Open
 // returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {

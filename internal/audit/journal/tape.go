@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the queue of encoded records that the writer has not yet written to the disk, with the state of the audit
-// file to which they belong. The journal holds the lock of the tape only while it copies a record.
+// tape is the queue of encoded records that the writer has not yet written to the disk. A tape also has the state of
+// the current audit file. The journal holds the lock of the tape only while it copies a record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -62,8 +62,8 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// full reports whether a record with the given size in bytes would exceed the memory limit of the tape or the limit of
-// the journal's disk space.
+// full reports whether a record of the given size in bytes would exceed the tape's memory limit or the journal's limit
+// of disk space.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most

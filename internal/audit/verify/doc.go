@@ -39,7 +39,7 @@
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers some blocks of
 // 65,536 neighbouring ids, with at most Config.Events events (effects of a call on a user) of 12 bytes. If ids are not
-// dense (not 32-bit numbers), a block holds the id images with the same upper 16 bits, and an event takes 24 bytes.
-// Each pass sorts its blocks by user and judges the users on all cores. In addition to the events, each record takes 48
-// bytes in memory.
+// dense 32-bit numbers, a block holds the id images with the same upper 16 bits, and an event takes 24 bytes. Each pass
+// sorts its blocks by user and judges the users on all cores. In addition to the events, each record takes 48 bytes in
+// memory.
 package verify

@@ -22,10 +22,10 @@ const mostMessages = 1000
 
 // settle removes from the list of missing sends those whose absence a release with a lost record may explain.
 //
-// The store counts the released sends of each message. If the store counted n more releases of a message than the audit
-// contains, and at most n of its sends are missing, these releases explain all missing sends. If the store has no count
-// for the message, a gap in the audit after the send explains the missing send. If more sends are missing than crashed
-// instances can have lost, lost releases do not explain the missing sends.
+// The store counts the released sends of each message. The store may have counted n more releases of a message than the
+// audit contains. If at most n sends of the message are missing, these releases explain all missing sends. If the store
+// has no count for the message, a gap in the audit after the send explains the missing send. If more sends are missing
+// than crashed instances can have lost, lost releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {

@@ -47,8 +47,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if,
-// including this send and sends of the same time, more than Max sends were certainly in the user's log.
+// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if more
+// than Max sends were certainly in the user's log, including this send and sends of the same time.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -138,8 +138,8 @@ func (j *judge) sameTime(a, b *send) bool {
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// remembered reports whether a send was certainly still in the user's log at the instant until, according to the
-// retention of every policy that was in force since the send.
+// remembered reports whether a send was certainly still in the user's log at the instant until. A send was certainly in
+// the log if every policy in force since the send keeps sends long enough.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {
 		p := &j.policies[i]

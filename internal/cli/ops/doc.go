@@ -6,8 +6,8 @@
 // The command `capper import` reads files of sends that another program made. `capper import` sorts the sends by
 // namespace and time, and imports them into a running service. `capper import` reads all files before it sends the
 // first row, so a file with errors changes nothing. `capper import` sorts a million rows at a time in memory. If there
-// are more than a million rows, `capper import` writes each sorted million to a file in a temporary directory, and
-// merges these files during the import. In the temporary directory, a send takes about 30 bytes plus its message id.
+// are over a million rows, `capper import` writes each sorted million to a file in a temporary directory. During the
+// import, it merges these files. In the temporary directory, a send takes about 30 bytes plus its message id.
 //
 // Each import call contains rows of one namespace, in ascending order of time. `capper import` sends several batches of
 // rows in parallel. `capper import` sends batches with rows of the same user one after another, because the service

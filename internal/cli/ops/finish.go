@@ -52,8 +52,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 }
 
 // checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
-// checkFinishing also returns an error if a service has used the store again since then, because Redis would keep sends
-// that this service has released meanwhile.
+// checkFinishing also returns an error if a service has used the store again since then. Redis would otherwise keep
+// sends that this service has released meanwhile.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {

@@ -3,17 +3,17 @@
 // # Decoding
 //
 // The decoder parses a request body strictly in one pass. The decoder is written by hand, because common JSON decoders
-// accept input that this API rejects: unknown and repeated fields, field names in other upper and lower case, null ids,
-// and data after the object. Common decoders also need ten times as much time for each id. The decoder writes the ids
-// directly into the slice that the store receives. The slice is not pooled, because a store may still read the slice
-// after a call has timed out.
+// accept input that this API rejects. Examples are unknown and repeated fields, field names in other upper and lower
+// case, null ids, and data after the object. Common decoders also need ten times as much time for each id. The decoder
+// writes the ids directly into the slice that the store receives. The slice is not pooled, because a store may still
+// read the slice after a call has timed out.
 //
 // The decoder validates every byte of a bitmap before it expands the first id. The validation takes time linear in the
 // size of the bitmap. The validation in the roaring bitmap library takes quadratic time for a container of many runs.
 //
 // Dense ids (32-bit numbers) in JSON numbers are decoded directly to user numbers. For ids that are not dense, and for
 // dense ids in JSON strings, a Given also keeps the original ids. The Given keeps the ids in one slice, packed or as
-// text, in the order of the users, and the encoder copies the ids from this slice. The decoder chooses between the two
+// text, in the order of the users. The encoder copies the ids from this slice. The decoder chooses between the two
 // representations once for each list of ids.
 //
 // # Encoding
@@ -26,8 +26,8 @@
 //
 // A lookup reads one segments generation: its names, the members of a segment or set, the segments and sets of users,
 // or the users of an audience expression. The lookup uses the current generation, or an earlier generation that is
-// still in memory. A call for a page of members or of an audience keeps its generation in memory, so that the call for
-// the next page reads the same generation.
+// still in memory. A call for a page of members or of an audience keeps its generation in memory. The call for the next
+// page then reads the same generation.
 //
 // Evaluating an audience expression uses all cores for some time, so Finder limits the number of concurrent
 // evaluations. Waiting clients take turns, so that a client with many calls does not delay the calls of other clients.

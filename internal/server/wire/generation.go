@@ -12,9 +12,9 @@ import (
 	"capper/internal/segments"
 )
 
-// notYetFor is the longest wait before a retry that the server recommends to a caller that names a generation which the
-// service has not loaded yet. A call that names an unknown generation makes the service look for it immediately, so the
-// generation is usually loaded soon.
+// notYetFor is the longest wait that the server recommends to a caller before a retry, if the service has not yet
+// loaded the named generation. A call that names an unknown generation makes the service look for it immediately, so
+// the generation is usually loaded soon.
 const notYetFor = 5 * time.Second
 
 // Pin returns the segments generation with the given name, and keeps ("pins") the generation in memory for later calls.

@@ -249,8 +249,8 @@ type givenDecoder struct {
 	given  *Given
 }
 
-// givenBytes is the memory in bytes for one user: an id image of 8 bytes, an id of 16 bytes, and two entries in the
-// table that finds repeated users. givenBytes does not include the bytes of text ids.
+// givenBytes is the memory in bytes for one user: an id image (8), an id (16), and two entries in the table that finds
+// repeated users. givenBytes does not include the bytes of text ids.
 const givenBytes = 8 + 16 + 8
 
 // givenIDs decodes an array of at most limit ids, which the scheme parses. For an array with more ids, the error text

@@ -66,8 +66,8 @@ func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	return imagesOf(d.bounds.Scheme, raw), nil
 }
 
-// packedBytes is the memory in bytes for one user: an id image of 8 bytes, a position, and two entries in the table
-// that finds repeated users.
+// packedBytes is the memory in bytes for one user: an id image (8), a position (4), and two entries in the table that
+// finds repeated users.
 const packedBytes = UserBytes + 4 + 8
 
 // imagesOf returns the id images (64-bit keyed hashes) of packed ids. Each packed id has the fixed width that the

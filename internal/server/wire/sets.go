@@ -67,8 +67,8 @@ func namesText(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// BuiltAsOf returns the time up to which the published build of a set includes all changes, or 0 if the build does not
-// state this time.
+// BuiltAsOf returns the time up to which the published build of a set includes all changes. If the build does not state
+// this time, the result is 0.
 func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	if s == nil || s.AsOf(set).IsZero() {
 		return 0
@@ -127,8 +127,8 @@ func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *
 	}
 }
 
-// LiveSizes returns, for each set, how many live changes (by API calls) override the published build of the set, and
-// how many are superseded by it.
+// LiveSizes returns, for each set, how many live changes (by API calls) override the set's published build, and how
+// many are superseded by it.
 func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
 	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }
