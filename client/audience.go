@@ -163,7 +163,7 @@ type ForecastRequest struct {
 	Packed   *Packed         // UUIDs or uint64 ids
 	Audience *Audience       // for a single call
 	At       []time.Time     // at most api.MaxForecasts times; empty: now
-	Used     bool            // also count the users by their sends that count now
+	Used     bool            // also count the users by how many of their sends count at present
 }
 
 // Forecast returns the decisions that filter calls would return at the given times, if no message is sent until then.
@@ -191,7 +191,7 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 // the service's configuration are replaced by their definitions, so that the parts stay the same when the configuration
 // is reloaded.
 type Parts struct {
-	Generation string // generation of all parts, so that a publication in between changes none of them
+	Generation string // generation of all parts, so that a publish in between changes none of them
 	Users      uint64 // users of all parts
 	List       []Audience
 }

@@ -36,7 +36,7 @@ const (
 type Error struct {
 	Status     int           // HTTP status
 	Code       string        // one of the codes; "" when the response did not come from capper
-	Message    string        // for people
+	Message    string        // text for people
 	Field      string        // name of the wrong request field; "" for none
 	Column     int           // position of the error in the text of Field, in characters from 1; 0: unknown
 	RetryAfter time.Duration // 0: the response has no Retry-After

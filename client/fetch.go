@@ -62,7 +62,7 @@ type demand struct {
 	last  int           // number of permits in the last request
 	used  int           // permits that were used since the last request
 	trip  time.Duration // longest round trip of a response, decaying slowly
-	room  []limitRoom   // limits in the last response
+	room  []limitRoom   // room that the limits in the last response leave
 	pause time.Time     // until then, permits are requested only for waiting callers
 }
 
@@ -114,7 +114,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	case p.fetching != nil || lacking <= 0 && -lacking*2 >= batch:
 		return at, false
 	case lacking > 0 && often.Before(at):
-		at = often // one call for all callers since the last one
+		at = often // one call for all callers that arrived since the last call
 	}
 	if at.Before(d.pause) {
 		at = d.pause
@@ -151,7 +151,7 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 type asking struct {
 	api.PermitsRequest
 	since   time.Time
-	granted int // permits of the response
+	granted int // number of permits in the response
 	lease   leasing
 }
 
@@ -192,7 +192,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	case err == nil:
 		p.demand.learn(answer)
 		p.arrive(request, answer, now)
-	case Passing(err): // no caller waits; the next caller makes the same request
+	case Passing(err): // no caller waits; the next caller repeats the request
 		p.open, p.demand.pause = request, now.Add(p.cfg.Ahead)
 	default:
 		p.demand.pause = now.Add(p.cfg.Ahead)

@@ -73,7 +73,7 @@ func (p *Pacer) keepLease(request *asking) {
 	l.call = false
 	var refused *Error
 	switch {
-	case errors.As(err, &refused) && refused.Field == "lease": // an earlier version of the service
+	case errors.As(err, &refused) && refused.Field == "lease": // an earlier version of the service does not know leases
 		p.leaseless = true
 	case err != nil:
 		if l.ends.IsZero() && !(errors.As(err, &refused) && refused.Status < 500) {

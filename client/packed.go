@@ -80,9 +80,9 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 type form int
 
 const (
-	inBitmaps form = iota // of dense ids
-	inPacked              // of UUIDs and uint64 ids
-	inStrings             // of texts
+	inBitmaps form = iota // a response about dense ids
+	inPacked              // a response about UUIDs or uint64 ids
+	inStrings             // a response about text ids
 )
 
 // formOf returns how a response names users. If the response has the key name+"_packed", it names users by packed ids.

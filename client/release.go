@@ -27,7 +27,7 @@ type ReleaseRequest struct {
 // no error.
 type ReleaseResult struct {
 	Released          []uint32
-	Unavailable       []uint32 // unknown result: release again
+	Unavailable       []uint32 // users whose result is unknown: release again
 	ReleasedIDs       []string // with IDs: canonical ids
 	UnavailableIDs    []string
 	ReleasedBitmap    *roaring.Bitmap // with Packed: positions in Packed

@@ -18,11 +18,11 @@ type stock struct {
 // Pacer waits until the latest possible slot. When it judges the age of a permit, the Pacer assumes the earliest
 // possible slot.
 type stockRun struct {
-	at      time.Time // latest possible slot of the first, on the monotonic clock
+	at      time.Time // latest possible slot of the first permit, on the monotonic clock
 	every   time.Duration
 	permits int
 	keep    time.Duration // how long after at the permit may be used
-	of      *asking       // the request that got them; nil: their slots are past
+	of      *asking       // the request that got the permits; nil: their slots are past
 }
 
 // due returns how many permits of the run may be used now, because their slots are not later than now.

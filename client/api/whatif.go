@@ -4,11 +4,11 @@ import "time"
 
 // These constants bound the fields of a WhatIfRequest, and set their defaults.
 const (
-	MaxLimitChanges = 100                 // changes of limits
+	MaxLimitChanges = 100                 // changes of limits in one request
 	MaxWhatIfSpan   = 92 * 24 * time.Hour // time between Since and Until
 	WhatIfSpan      = 14 * 24 * time.Hour // the time before Until that a request without Since covers
-	MaxCampaigns    = 1000                // campaigns in an response
-	WhatIfCampaigns = 20                  // campaigns in an response whose request names no number
+	MaxCampaigns    = 1000                // campaigns in a response
+	WhatIfCampaigns = 20                  // campaigns in a response if the request names no number
 )
 
 // WhatIfRequest is the body of POST /v1/whatif, which computes how recorded filter calls would have been decided under

@@ -121,7 +121,7 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Undecided, "choose which segment keeps users in several: --precedence FIRST,SECOND,…"
 	case isIDsError(err):
 		return terminal.Refused, ""
-	case errors.As(err, &back): // rolled back after the guard had compared
+	case errors.As(err, &back): // the content was rolled back after the guard had compared it
 		return terminal.Refused, "if this is intended: --force --reason \"…\""
 	case errors.As(err, &accept):
 		return terminal.Refused, acceptHint(accept)

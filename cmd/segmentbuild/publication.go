@@ -62,7 +62,7 @@ type publication struct {
 	location           objects.Location
 	bounds             *publish.Bounds
 	report             *buildReport
-	waiting            string // advice about new users of sets that only grow, if the guard rejects the build
+	waiting            string // hint about new users of sets that only grow, if the guard rejects the build
 
 	session   publish.Session
 	publisher *publish.Publisher
@@ -127,7 +127,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	if err != nil {
 		return err
 	}
-	base = proposal.Base // numbers users like the candidate
+	base = proposal.Base // its bitmaps have the user numbers of the candidate
 	found, err := p.guard(ctx, proposal)
 	if found == nil {
 		return err

@@ -65,7 +65,7 @@ type buildReport struct {
 	dryRun  bool // nothing is published
 	held    bool // publishing is on hold
 
-	idWarnings []string // also in Warnings of the output
+	idWarnings []string // printed among the Warnings
 }
 
 type builtSegment struct {

@@ -11,7 +11,7 @@ import (
 // segments and sets in which the query selects no user.
 type Breakdown struct {
 	Users    uint64
-	Segments map[string]uint64 // the key Default counts the users in no segment
+	Segments map[string]uint64 // by segment; the key Default is for users in no segment
 	Sets     map[string]uint64
 }
 

@@ -344,11 +344,11 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 				for _, user := range users {
 					e := entry{r.Set, r.By, user, run.At, Kind(kind)}
 					if known, ok := of.of(user); ok && infoOf(e.at, 0, e.kind) < known&^(0xffff<<8) {
-						continue // a later change wins
+						continue // a later change of the user takes precedence
 					}
 					once := e
 					once.by = ""
-					if seen[once] { // the call was repeated
+					if seen[once] { // a repeated call made the same change
 						continue
 					}
 					seen[once] = true

@@ -13,7 +13,7 @@ type Kind uint8
 // These constants are the kinds of live changes (changes of sets by API calls). If a user has two changes at the same
 // time, the change with the higher kind wins.
 const (
-	Forgotten Kind = iota // cancels the user's earlier changes, so that the build decides again
+	Forgotten Kind = iota // cancels the user's earlier changes, so that the build determines membership again
 	Removed
 	Added
 

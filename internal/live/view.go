@@ -17,7 +17,7 @@ type View struct {
 	base *bitmap.Bitmap // nil: no generation contains the set
 	asOf capping.Instant
 
-	merged *bitmap.Bitmap // base combined with the first upTo changes
+	merged *bitmap.Bitmap // base combined with the first changes, up to the number upTo
 	upTo   uint64
 	// These fields hold the changes after upTo, which a look-up combines with merged.
 	added, removed *bitmap.Bitmap // nil: no such users

@@ -26,7 +26,7 @@ type Counter struct {
 	mu       sync.Mutex
 	gathered map[Key]*Answers
 	dropped  int64 // users whose decisions were not counted since the last flush, because the counter was full
-	failing  bool  // the last flush failed
+	failing  bool  // the last write to the store failed
 }
 
 // mostKeys and smallKeys limit for how many messages and channels a Counter collects counts between two writes to the

@@ -28,7 +28,7 @@ type s3Object struct {
 	bucket *bucket
 	key    string
 
-	body   io.ReadCloser // nil between two requests
+	body   io.ReadCloser // response body; nil between two requests
 	tag    string        // ETag of the version that is read; empty if the server returns no ETag
 	size   int64
 	at     int64 // number of bytes read so far

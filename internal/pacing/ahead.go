@@ -92,7 +92,7 @@ type walk struct {
 
 // strandPos says how many permits of one strand (series of slots) a walk has passed, and which slot follows.
 type strandPos struct {
-	passed int64 // permits of the strand with slots up to the instant of the walk
+	passed int64 // permits of the strand with slots up to the walk's instant
 	next   Time  // the strand's first slot after that instant, or Never
 }
 

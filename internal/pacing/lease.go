@@ -96,7 +96,7 @@ func (c *Call) checkLease() error {
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
-		return true, nil // no permit could be returned
+		return true, nil // all slots are past, so that no permit could be returned
 	}
 	kept := *call
 	if plan.answer.Replayed {

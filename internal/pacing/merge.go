@@ -140,7 +140,7 @@ func (l *Log) copy(r *Run, from, to int64) {
 		l.Append(r.At, 0, to-from, to-from)
 		return
 	}
-	if ahead := (from - r.First) % r.Burst; ahead > 0 { // begin with the remaining permits of a burst
+	if ahead := (from - r.First) % r.Burst; ahead > 0 { // first copy the remaining permits of a burst
 		n := min(r.Burst-ahead, to-from)
 		l.Append(r.slot(from-r.First), 0, n, n)
 		from += n

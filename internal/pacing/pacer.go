@@ -143,8 +143,8 @@ type Pacer struct {
 	Name    string
 	Limits  []Limit       // limits: up to MaxLimits with different windows, in the order of the file
 	Rate    Rate          // rate; zero: the pacer has no rate
-	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
-	Per     Per           // per: which things have separate logs
+	MaxWait time.Duration // max_wait: how far ahead slots may be, up to MaxWait; 0: DefaultMaxWait
+	Per     Per           // per: whether messages or keys have separate logs
 	Shares  []Share       // shares: parts reserved for some calls, with distinct names; none unless Per is PerPacer
 	// Group (configuration key "group") names the group of the pacer: all pacers of one call must be in the same group.
 	// A Redis store keeps the logs of all pacers of a group in one hash slot. "" names the default group.

@@ -197,13 +197,13 @@ type taking struct {
 	part  int  // number of parts of the request that the store remembers
 	calls int  // number of calls to the store
 	more  bool // Grant.More of the latest grant
-	ends  bool // the next part is remembered or ends the request: the call is a repetition of several steps
+	ends  bool // the next part is remembered or ends the request: the call repeats one with several steps
 }
 
 // take asks the store for permits in the steps of the call's plan.
 func (t *taking) take(ctx context.Context) error {
 	t.answer.Refused = t.base.Permits
-	var own, next *following // the slot for one more permit: of the own part of a share, and of any part
+	var own, next *following // the slot of one more permit: from the share's own part, and from any part
 	for _, step := range t.steps {
 		over, found, err := t.step(ctx, step)
 		if err != nil {
@@ -326,7 +326,7 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	}
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
-	empty := false // the part before has no permits: it may be the end that an earlier return has set
+	empty := false // the part before has no permits: an earlier return may have ended the request there
 	// kept is the number of permits that the parts of one step keep. The slots of different steps may overlap in time,
 	// and all used permits may belong to the next step.
 	kept := 0
@@ -344,7 +344,7 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 		if kept += one.Kept; !one.More {
 			kept = 0
 		}
-		switch several := len(plan.steps) > 1 || plan.leaves; { // each step of a call of a share may have a part
+		switch several := len(plan.steps) > 1 || plan.leaves; { // each step of the call may have stored a part
 		case part > 1 && !one.Known && empty:
 			return back, nil
 		case part > 0 && !one.Known:

@@ -189,7 +189,7 @@ type next struct {
 // room says whether, at one of the pacers, later permits may still get slots before a new slot.
 type room struct {
 	ahead bool
-	own   Time // the first slot that the target's own limits allow
+	own   Time // the first slot that the limits of this target alone allow
 }
 
 // earliest returns the first slot (start time), not before "from", that the limits of one target allow. The argument
@@ -305,7 +305,7 @@ func (p *placement) align(n *next) {
 		up := n.at + Time(s.window) - past
 		if at, _, _ := p.earliest(up, -1); at == up && p.affords(n, up) {
 			n.at = up
-			return // a second step could leave a free slot before this slot for the next permit
+			return // a further delay could leave a free slot for the next permit before this slot
 		}
 	}
 }
@@ -391,7 +391,7 @@ func (p *placement) repeat(left int64) {
 		return
 	}
 	newest := last.slot(count - 1)
-	inLine := make([]bool, len(p.logs)) // by target: all of the slots stay in the line
+	inLine := make([]bool, len(p.logs)) // by target: no later permit can get a slot before the new slots
 	for _, log := range p.logs {
 		if len(log.Ahead) > 0 {
 			return

@@ -90,7 +90,7 @@ func (p *Pacer) reachMark(reach, window time.Duration) Target {
 type leaving struct {
 	some  bool          // the call leaves slots free
 	reach time.Duration // the shortest wait of those calls
-	far   time.Duration // how far ahead the call gets slots later than the reach
+	far   time.Duration // how far ahead the call gets slots later than this wait
 }
 
 // near returns how far into the future a call with a long wait may take every free slot.

@@ -95,8 +95,8 @@ func Exact(limits []Limit) bool {
 // exceeds MostMeets, MostCommon or MostLine, some of the returned slots stay in the log.
 const (
 	MostMeets  = 20_000       // comparisons of runs
-	MostCommon = 64           // slots that are removed at once, if each of them divides a strand
-	MostLine   = 2 * MostRuns // runs of the line after the return
+	MostCommon = 64           // slots that are removed at once, if each removal divides a strand
+	MostLine   = 2 * MostRuns // runs in Log.Runs after the return
 )
 
 // Return removes the given slots, which must be in order, from the log. Return returns the number of permits that it

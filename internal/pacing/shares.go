@@ -33,7 +33,7 @@ const (
 type kept struct {
 	Limit
 	parts []int // by share: its part of Max
-	soon  bool  // other calls may use a part while its share is idle
+	soon  bool  // other calls may use the part of an idle share
 }
 
 // leastPeriod is the shortest period over which a pacer's rate is divided between shares. Calls without a share get a
@@ -165,9 +165,9 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 // instances read this log.
 type demands struct {
 	mu     sync.Mutex
-	asked  map[demand]time.Time // the end of the demand, from own calls or from marks
-	marked map[demand]time.Time // when this instance last took a permit of the mark
-	read   map[string]time.Time // by pacer: when this instance last read the marks
+	asked  map[demand]time.Time // until when it counts as in use, from own calls or marks
+	marked map[demand]time.Time // when this instance last told the others
+	read   map[string]time.Time // by pacer: when this instance last read the others' marks
 }
 
 // demand is a map key that identifies a share or a protected wait of a pacer.

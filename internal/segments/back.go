@@ -71,8 +71,8 @@ type Back struct {
 	raw    []byte
 	sha256 string
 	mapped bool
-	rests  *dictionary.Rests // of uuid
-	texts  *dictionary.Texts // of text
+	rests  *dictionary.Rests // for ids of the kind uuid
+	texts  *dictionary.Texts // for ids of the kind text
 }
 
 // NewBack checks the content of a BackFile for ids of the given kind, and returns a Back that uses it. The caller must

@@ -249,7 +249,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	}
 	r.held.former = before
 	if r.stay(ctx, r.cfg.Require) {
-		r.tag = "" // Run compares the live generation again
+		r.tag = "" // makes Run compare the live generation again
 	}
 	return nil
 }

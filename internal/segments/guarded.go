@@ -66,7 +66,7 @@ type Loss struct {
 	// Overruled is the number of users whom calls added to the set and whom the next generation would remove, because
 	// its set is newer than the calls but lacks them.
 	Overruled uint64
-	AsOf      time.Time // of the set in the next generation
+	AsOf      time.Time // as_of of the set in the next generation
 }
 
 // mayOverrule is how many users whom API calls added to a set a new generation may always lack. A build may be right to
@@ -151,7 +151,7 @@ type comparison struct {
 	// overruled is RefresherConfig.Overruled; nil: no API calls change sets.
 	overruled func(set string, before, next time.Time) []capping.UserID
 
-	numbers *Renumbering // from the numbers of was to those of next; nil: not made yet
+	numbers *Renumbering // from the user numbers of was to those of next; nil: not made yet
 	// renumbered says that the function read returns bitmaps with the user numbers of the generation next.
 	renumbered bool
 

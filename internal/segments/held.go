@@ -17,14 +17,14 @@ import (
 // generation may have hundreds of megabytes, so the Refresher repeats a comparison only if one of the two generations
 // or the limits change.
 type holding struct {
-	live    *Manifest // manifest at the last read
-	checked Checked   // state at the last read
+	live    *Manifest // manifest of the live generation at the last read
+	checked Checked   // checked.json at the last read
 
 	refused string // generation; "": none
 	inUse   string
 	guarded Guarded
 	err     error
-	former  *stayed // generation that a start prefers to the live one, until a generation is in use
+	former  *stayed // generation that a starting service prefers to the live one
 }
 
 // sees records the manifest of the source's live generation, as last read.
@@ -211,8 +211,8 @@ const (
 	ReasonMissing = "missing" // a required set is missing
 	ReasonUsers   = "users"   // too many users left a guarded set
 	ReasonZones   = "zones"   // time zones, or users' time zones, are gone
-	ReasonCalls   = "calls"   // the build overrules too many additions by calls
-	ReasonAsOf    = "as_of"   // the build lacks changes by calls that the store has removed
+	ReasonCalls   = "calls"   // the build lacks too many users whom API calls added
+	ReasonAsOf    = "as_of"   // the build lacks changes by API calls that the store has removed
 	ReasonIDs     = "ids"     // the ids have another kind or key
 )
 

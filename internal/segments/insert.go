@@ -83,7 +83,7 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 			}
 		}
 		rest, text := mine.of.at(number)
-		if err := w.Add(image, rest, text); err != nil { // an error too if a further id is this one
+		if err := w.Add(image, rest, text); err != nil { // also an error if an inserted id is the same
 			return err
 		}
 	}

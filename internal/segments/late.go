@@ -15,8 +15,8 @@ const lateInterval = time.Second
 // restored.
 type lateCalls struct {
 	known   map[string]uint64 // by set: how many users whom API calls added the generation overruled at its comparison
-	changes uint64            // the result of RefresherConfig.Changes at the last look
-	next    time.Time         // no look before this time, because looks at long lists take long
+	changes uint64            // the result of RefresherConfig.Changes at the last check
+	next    time.Time         // no check before this time, because checking long lists takes long
 }
 
 // compared stores, when a generation comes into use, how many users whom API calls added to sets this generation lacks.
@@ -44,7 +44,7 @@ func (r *Refresher) watchCalls(ctx context.Context) {
 		defer cancel()
 		if err := r.Reconsider(ctx); err != nil {
 			r.cfg.Logger.Error("segments: an earlier generation cannot be used", "error", err)
-			r.late.changes = 0 // look again
+			r.late.changes = 0 // check again
 		}
 	}
 	r.late.next = time.Now().Add(50 * time.Since(began))

@@ -11,8 +11,8 @@ type NumberWriter struct {
 	kind           ids.Kind
 	dictionary     *dictionary.Writer
 	numbers, names buffer
-	rests          *dictionary.RestWriter // of the kind uuid with a way back
-	texts          *dictionary.TextWriter // of the kind text with a way back
+	rests          *dictionary.RestWriter // for UUIDs with a BackFile
+	texts          *dictionary.TextWriter // for text ids with a BackFile
 }
 
 // buffer is a file in memory.

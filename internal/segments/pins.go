@@ -105,8 +105,8 @@ func (r *Refresher) lookIfLater(generation string) bool {
 // pins holds the generations that calls have named (pinned), and replaced generations that stay in memory for a short
 // time without a pin. The generation in use may also be in pins.
 type pins struct {
-	keep  time.Duration // retention after a pin
-	grace time.Duration // retention after a swap without a pin; at most keep
+	keep  time.Duration // how long a generation stays after a pin
+	grace time.Duration // how long a replaced generation stays without a pin; at most keep
 	clock func() time.Time
 
 	mu   sync.Mutex

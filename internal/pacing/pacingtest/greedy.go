@@ -273,7 +273,7 @@ func greedy(t *testing.T, stores []pacing.Store, limits [][]pacing.Limit, permit
 		}
 	}
 	t.Logf("waits up to %v: %.5f of what %d windows allow; %v", slices.Max(g.Waits), share, windows, g)
-	if slices.Max(g.Waits) > 0 { // without waits, the share depends on when the clients ask
+	if slices.Max(g.Waits) > 0 { // without waits, the speed depends on when the clients ask
 		require.NotZero(t, windows)
 		require.GreaterOrEqual(t, share, 0.99)
 	}

@@ -83,7 +83,7 @@ func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 		h := &history{fixture: f, rng: rand.New(rand.NewPCG(seed, i))}
 		for range 1 + h.rng.IntN(4) {
 			h.targets = append(h.targets, pacing.Target{Pacer: Name(), Limits: h.limits()})
-			if last := h.targets[len(h.targets)-1]; h.rng.IntN(3) == 0 { // another log of the last pacer
+			if last := h.targets[len(h.targets)-1]; h.rng.IntN(3) == 0 { // add another log of the last pacer
 				last.Message = "0123456789ab"
 				h.targets = append(h.targets, last)
 			}
@@ -110,7 +110,7 @@ func (h *history) limits() (limits []pacing.Limit) {
 
 func (h *history) step() {
 	h.Helper()
-	if h.rng.IntN(6) == 0 { // like a reload of the configuration
+	if h.rng.IntN(6) == 0 { // change a limit, like a reload of the configuration
 		h.targets[h.rng.IntN(len(h.targets))].Limits = h.limits()
 	}
 	switch n := h.rng.IntN(14); {

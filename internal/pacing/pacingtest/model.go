@@ -12,7 +12,7 @@ import (
 // single is a log of the model: a plain list of slots that follows the rules in the documentation of package pacing.
 type single struct {
 	slots []pacing.Time
-	split pacing.Log // says which slots are slots ahead
+	split pacing.Log // says before which slots later permits may get slots
 	// loose reports that the log has had many reserved slots with free slots between them. A store may then have ended
 	// a search for free slots at pacing.MostLooks, and the slots of store and model may differ.
 	loose bool
@@ -75,7 +75,7 @@ func loosen(logs []*single) {
 // planned is the slot that the model expects the targets to grant next.
 type planned struct {
 	at, raw pacing.Time   // with and without the delay to a whole number of intervals
-	own     []pacing.Time // by target: its own next slot if the permit is a slot ahead there, else 0
+	own     []pacing.Time // by target: its own next slot if it could grant one earlier, else 0
 }
 
 // planOf returns the slot, not before "from", that the model expects the targets to grant next.
@@ -231,7 +231,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 		return fmt.Sprintf("replayed %t", grant.Replayed)
 	case !replayed:
 		most := ask.Permits
-		if grant.More { // the permits that one step grants
+		if grant.More { // the grant has only the permits of one step
 			most = min(most, grant.Granted)
 		}
 		want = m.place(now, ask, most)

@@ -27,7 +27,7 @@ type back struct {
 type backShard struct {
 	mu     sync.Mutex
 	clean  []backEntry // ascending, each image once
-	added  []backEntry // since clean was made
+	added  []backEntry // entries added since clean was made
 	texts  []byte      // of the entries
 	shared []SharedImage
 	pairs  int64
@@ -165,7 +165,7 @@ func (k *back) show(s *backShard, e backEntry) string {
 		return string(s.text(e))
 	}
 	text, err := k.scheme.Back(nil, e.image, e.rest)
-	if err != nil { // a test cut the images
+	if err != nil { // a test has narrowed the images
 		return fmt.Sprintf("image %016x rest %016x", e.image, e.rest)
 	}
 	return string(text)

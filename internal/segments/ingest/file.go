@@ -46,8 +46,8 @@ type fileReader struct {
 
 	good     atomic.Int64    // number of good rows
 	bad      atomic.Int64    // number of bad lines
-	distinct counter[uint32] // of dense ids
-	images   counter[uint64] // of ids of other kinds
+	distinct counter[uint32] // counts distinct dense ids
+	images   counter[uint64] // counts distinct images of other ids
 	header   string
 	column   string // column of the ids
 	names    string // column of a table's names

@@ -31,7 +31,7 @@ type Result struct {
 	Shared      []SharedImage
 	SharedCount int64
 	Twins       Twins
-	odd         []oddText // of an amend, for WarningsOver
+	odd         []oddText // text ids of an amend, for WarningsOver
 	// LeftOut lists files that match a pattern but contain no data, judged by their names.
 	LeftOut []string
 }
@@ -331,7 +331,7 @@ func (b *builder) combine(set *bitmap.Set, r *Definition) {
 		set.AddBitmap(b.made[name])
 	}
 	if len(r.Intersect) > 0 && len(r.Inputs)+len(r.Union) == 0 && set.Empty() {
-		set.AddBitmap(b.made[r.Intersect[0]]) // "users in both a and b" needs no inputs of its own
+		set.AddBitmap(b.made[r.Intersect[0]]) // a definition without inputs: users in both a and b
 	}
 	for _, name := range r.Intersect {
 		set.Intersect(b.made[name])

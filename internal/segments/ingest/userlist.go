@@ -22,7 +22,7 @@ type UserList struct {
 
 	mu    sync.Mutex
 	users []listed
-	texts [][]byte // of text ids: each behind a byte with its length minus 1
+	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
 // listed is an id of a UserList. For a text id, the field rest holds the position of the text: an index into
