@@ -26,7 +26,7 @@ const oldList = 48 * time.Hour
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
 // listProblems describes suppressed sets (of users who must not receive messages) that have fewer users than intended,
-// or soon may. listProblems also describes guarded sets for which the service could not check how many users a
+// or soon may. listProblems also describes guarded sets for which the service could not check how many users a segments
 // generation lost.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()

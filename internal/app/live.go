@@ -55,7 +55,7 @@ type generation struct {
 var _ capping.Live = (*generation)(nil)
 
 // missed returns an error if a published generation lacks changes of a needed set that the store has already removed
-// from the live changes. The store removes changes that a newer generation contains.
+// from the live changes. The store removes live changes that a newer segments generation contains.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -113,7 +113,7 @@ func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 // isLive reports whether the configuration allows the set to exist only through API calls, without a published build.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
-// on returns a generation from which the caller can find out which sets a snapshot of the segments lacks.
+// on wraps a snapshot of the segments, so that the caller can find out which required sets the snapshot lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }
@@ -138,8 +138,8 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next combines a snapshot of the segments with the latest live changes of sets. next reuses the views of the earlier
-// generation before, which may be nil.
+// next combines a snapshot of the segments with the latest live changes of sets. next reuses the views of sets from the
+// argument before, which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -260,8 +260,8 @@ func (l *lists) merge() {
 	}
 }
 
-// announce tells the other instances, for each set with live changes, up to which time the generation in use includes
-// all changes.
+// announce tells the other instances, for each set with live changes, up to which time the segments generation in use
+// includes all changes.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -270,8 +270,8 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes live changes of sets from the store. A change is removed when, for the time freeAfter, the generations
-// in use on all instances have contained it.
+// free removes live changes of sets from the store. A live change is removed when the segments generations in use on
+// all instances have contained it for the time freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
 	contained := l.contained(sizes, now)
@@ -294,8 +294,8 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns, for each set, a time up to which all generations in use during the last freeAfter included all
-// changes. If seen does not yet cover the last freeAfter, contained returns nil.
+// contained returns, for each set, a time up to which all segments generations in use during the last freeAfter
+// included all changes. If seen does not yet cover the last freeAfter, contained returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

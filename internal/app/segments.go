@@ -42,7 +42,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 }
 
 // checkIDs returns an error if the first segments generation has another kind of user ids than the configuration. The
-// Refresher rejects later generations with ids of another kind.
+// Refresher rejects later segments generations with user ids of another kind.
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {

@@ -32,8 +32,8 @@ func (s *Service) require(m *segments.Manifest) error {
 	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }
 
-// needs returns the policy whose sets the generations must contain: the current policy or, during the start, the policy
-// of the configuration.
+// needs returns the policy whose sets the published segments generations must contain: the current policy or, during
+// the start, the configured policy.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
 		return s.config.Policy

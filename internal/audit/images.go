@@ -22,8 +22,8 @@ func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
 // appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. appendImages
-// writes the number of images first, then the gaps as bits. The first bit is the lowest bit of the first byte. A gap is
-// the number of 64-bit values between an image and the previous image.
+// writes the number of id images first, then the gaps between them as bits. The first bit is the lowest bit of the
+// first byte. A gap is the number of 64-bit values between an id image and the previous id image.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))

@@ -76,7 +76,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// some copies as many lines of a block as the next permits allow.
+// some copies as many lines of the block that was read as the next permits allow.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)

@@ -109,7 +109,7 @@ func Guarded(p *capping.Policy) segments.Guarded {
 }
 
 // LooseLists returns warnings about suppressed sets that are empty in a segments generation. LooseLists also warns of
-// sets that may lose users according to the build of the generation.
+// suppressed sets that may lose users in a later build.
 func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	for i := range p.Suppress {
 		name := p.Suppress[i].Set

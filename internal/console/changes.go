@@ -80,7 +80,7 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 	return t
 }
 
-// happened describes in words how a segment or set changed between two generations.
+// happened describes in words how a segment or set changed between two segments generations.
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",

@@ -27,7 +27,7 @@ func segmentsPage() frame.Page {
 }
 
 // toolWords returns words for the program that built a segments generation. The argument version is from the manifest
-// of the generation, and usually begins with the name of the program.
+// of the segments generation, and usually begins with the name of the program.
 func toolWords(version string) string {
 	switch {
 	case version == "":
@@ -46,8 +46,8 @@ type segmentsView struct {
 	Unknown string // reason why the generations are unknown
 }
 
-// Made names the program that built the segments generation in use. If the list of generations does not contain the
-// generation in use, Made returns "".
+// Made names the program that built the segments generation in use. If the list of segments generations does not
+// contain the one in use, Made returns "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""

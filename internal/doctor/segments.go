@@ -172,7 +172,8 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 }
 
 // judgeLosses checks, like the start of a service, how many users sets have lost from the cached segments generation to
-// the published one. Without a cached generation, judgeLosses compares with the previous generation at the location.
+// the published one. Without a cached segments generation, judgeLosses compares with the previous generation at the
+// location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",

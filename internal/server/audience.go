@@ -56,9 +56,9 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 // previewBatch is the number of users whom a preview (decisions that record nothing) decides in one store call.
 const previewBatch = 100_000
 
-// basisOf returns the segments generation and the policy that decide a whole call. A query that names no generation is
-// set to the returned generation, so that the same segments select and decide the users. The argument q is nil for a
-// call without an audience query.
+// basisOf returns the segments generation and the policy that decide a whole call. If a query names no segments
+// generation, basisOf sets the returned one in the query. The same segments then select and decide the users. The
+// argument q is nil for a call without an audience query.
 func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	basis := s.capper.Basis()
 	if q == nil || q.Generation != "" || q.Cursor != "" {

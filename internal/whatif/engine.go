@@ -222,8 +222,8 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	return s, nil
 }
 
-// keptGenerations is the number of segments generations that a replay keeps in memory. A few suffice, because the
-// instances of a service use at most one or two different generations at the same time.
+// keptGenerations is the number of segments generations that a replay keeps in memory. A few generations suffice,
+// because the instances of a service use at most one or two different ones at the same time.
 const keptGenerations = 4
 
 // use notes that a segments generation was used, and removes from memory the generation whose last use is longest ago.

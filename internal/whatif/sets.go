@@ -13,9 +13,9 @@ import (
 //
 // If the service denied a user because of a suppressed set, the user was in this set, and in no set that precedes it in
 // the policy. A user with another outcome was in none of the sets that the policy suppressed for the send. If the
-// record does not show whether a user was in a set, the segments generation decides. If another generation replaces the
-// generation of the call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then takes
-// from the record only the members of sets that the replacing generation lacks.
+// record does not show whether a user was in a set, the segments generation decides. If another segments generation
+// replaces the one of the call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then
+// takes from the record only the members of sets that the replacing generation lacks.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged
@@ -61,8 +61,8 @@ func shows(g *audit.Group, names []string, k int, name string) membership {
 	return unknown
 }
 
-// Set returns a set by its name. If the generation lacks a set that the policy suppressed, Set returns the members that
-// the record shows.
+// Set returns a set by its name. If the segments generation lacks a set that the policy suppressed, Set returns the
+// members that the record shows.
 func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	published, ok := s.Segments.Set(name)
 	k := slices.Index(s.names, name)
@@ -75,8 +75,8 @@ func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	return &recordedSet{published, s.shown[k], s.groups}, true
 }
 
-// AsOf returns the time up to which the set in the generation includes all changes. A set that the generation lacks
-// exists only because of API calls, and is never too old.
+// AsOf returns the time up to which a set in the segments generation includes all changes. A set that the segments
+// generation lacks exists only because of API calls, and is never too old.
 func (s *recordedSets) AsOf(set string) time.Time {
 	dated, ok := s.Segments.(capping.Dated)
 	if _, published := s.Segments.Set(set); !ok || !published {

@@ -10,8 +10,8 @@
 // The archive checks every byte that it reads. The bytes of a rolled (complete) audit file must have the SHA-256 in the
 // file's index entry. Every frame (record with its length and checksums) must match its checksum, and every bitmap must
 // be sorted. Index entries, erasures and policies have checksums of their own. For a file that fails a check, the
-// archive returns a FileError and none of its records. The archive reads an open file up to its last whole frame,
-// because the writer is still writing after this frame.
+// archive returns a FileError and none of its records. The archive reads an open audit file up to its last whole frame,
+// because the writer may still be writing after this frame.
 //
 // # Concurrent writers
 //

@@ -189,8 +189,8 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// encodeImages works like encode, for id images (64-bit hashes) instead of dense ids. Two ids with the same image count
-// as one user.
+// encodeImages works like encode, for id images (64-bit hashes) instead of dense ids. Two ids with the same id image
+// count as one user.
 func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	if !ascending(images) {
 		s.spareImages = sortIDs(images, s.spareImages)

@@ -10,7 +10,7 @@ import (
 )
 
 // tape is the queue of encoded records that the writer has not yet written to the disk. A tape also has the state of
-// the current audit file. The journal holds the lock of the tape only while it copies a record.
+// the current audit file. The journal holds the lock of the tape (the queue of records) only while it copies a record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -34,8 +34,8 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape (the queue of records in memory). If the tape is full, append counts the record as
-// lost instead.
+// append adds a record to the tape (the queue of records in memory). If the tape (queue of records) is full, append
+// counts the record as lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -62,8 +62,8 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// full reports whether a record of the given size in bytes would exceed the tape's memory limit or the journal's limit
-// of disk space.
+// full reports whether a record of the given size in bytes would exceed the limits of the tape (queue of records in
+// memory) or of the journal's disk space.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
@@ -111,7 +111,7 @@ type cut struct {
 
 // take removes from the tape (the queue of records in memory) the frames that the writer must write next. If end is
 // true, or the file is older than roll, take ends the audit file with the frames that it removes. The tape uses the
-// memory of the argument spare for later frames.
+// memory of the argument spare for later records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()

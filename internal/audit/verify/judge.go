@@ -36,7 +36,7 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 	}
 }
 
-// judge is the state of one goroutine that checks the sends of a pass.
+// judge is the state of one goroutine that checks recorded sends against the limits.
 type judge struct {
 	*table
 	*work

@@ -77,11 +77,11 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits are the number of the block
-// to which the image belongs.
+// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits of an id image are the
+// number of the block to which it belongs.
 const imageBits = 48
 
-// countBlocks counts the users of a group by block of ids, and adds the numbers to counts.
+// countBlocks counts the users of a group by block of 65,536 ids, and adds the numbers to counts.
 func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	for _, image := range g.Images {
 		counts[image>>imageBits]++
@@ -222,7 +222,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
 
-// gather adds the effects of a recorded call on the sends of the users of the pass.
+// gather adds the effects of a recorded call on the sends of those users whom the pass covers.
 func (p *pass) gather(r *audit.Record) {
 	number := uint32(len(p.calls))
 	for i := range r.Groups {
@@ -266,8 +266,8 @@ func (p *pass) call(r *audit.Record) call {
 	return c
 }
 
-// world returns the index of a segments generation, and loads the generation if necessary. The generation "" stands for
-// unknown segments.
+// world returns the index of a segments generation, and loads the generation if necessary. The name "" stands for a
+// segments generation that is unknown.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -283,8 +283,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load reads a segments generation and keeps it in memory. A pass needs the generations in the order of time, so a few
-// generations in memory suffice.
+// load reads a segments generation and keeps it in memory. A pass needs the segments generations in the order of time,
+// so a few of them in memory suffice.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -371,7 +371,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within returns those of the given id images (64-bit hashes) that belong to the blocks of the pass.
+// within returns those of the given id images (64-bit hashes) whose users the pass covers.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {
@@ -383,8 +383,8 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 	return images[place(p.first):place(p.first+len(p.blocks))]
 }
 
-// noteImages works like note, for id images (64-bit hashes) instead of dense ids. The images may belong to several
-// blocks of the pass.
+// noteImages works like note, for id images (64-bit hashes) instead of dense ids. The given id images may belong to
+// several blocks of the pass.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {
 		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {

@@ -110,7 +110,7 @@ func certainlyBefore(a, b *call) bool {
 	return a.to+slack < b.from
 }
 
-// table holds the recorded calls of a pass, with the policies and segments that decided the calls.
+// table holds the recorded calls that a pass of verify reads, with the policies and segments that decided the calls.
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32

@@ -23,8 +23,8 @@
 // # Migration
 //
 // The command `capper migrate` copies the records of an embedded store to Redis while the service still uses the
-// embedded store. A migration works in passes, each with a new copy of the embedded store. The last pass reads the
-// embedded store itself, after the service has stopped.
+// embedded store. A migration works in passes, each with a new copy of the embedded store. The last pass of a migration
+// reads the embedded store itself, after the service has stopped.
 //
 //	Pass(copy of now, copies of earlier passes)
 //	   │  walk over all of them, user by user          walk.go
@@ -35,10 +35,10 @@
 //	read them back and compare; if they differ, erase the user's log and merge it again
 //
 // Before the last pass, no service uses the Redis store, so a pass may replace the log of a user in Redis. Releases and
-// erasures between two passes get to Redis when a pass replaces logs. If Redis contains a send that no copy ever
-// contained, another program has written the send. The migration pass then stops before it removes anything. After an
-// unfinished pass, Redis may contain sends that the next copy of the store no longer contains. The next pass therefore
-// also reads the copy of the unfinished pass, and reads back the log of every user.
+// erasures between two migration passes get to Redis when a pass replaces logs. If Redis contains a send that no copy
+// ever contained, another program has written the send. The migration pass then stops before it removes anything. After
+// an unfinished migration pass, Redis may contain sends that the next copy of the store no longer contains. The next
+// pass therefore also reads the copy of the unfinished pass, and reads back the log of every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

@@ -19,7 +19,7 @@ import (
 )
 
 // Publish publishes a segments generation from the test data, but adds the given users to the segment "active". Publish
-// returns the name of the generation.
+// returns the name of the published generation.
 func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})

@@ -25,9 +25,9 @@
 // # Lookup
 //
 // A lookup reads one segments generation: its names, the members of a segment or set, the segments and sets of users,
-// or the users of an audience expression. The lookup uses the current generation, or an earlier generation that is
-// still in memory. A call for a page of members or of an audience keeps its generation in memory. The call for the next
-// page then reads the same generation.
+// or the users of an audience expression. A lookup uses the current segments generation, or an earlier one that is
+// still in memory. A call for a page of members or of an audience keeps its segments generation in memory. The call for
+// the next page then reads the same generation.
 //
 // Evaluating an audience expression uses all cores for some time, so Finder limits the number of concurrent
 // evaluations. Waiting clients take turns, so that a client with many calls does not delay the calls of other clients.

@@ -13,17 +13,17 @@ import (
 )
 
 // notYetFor is the longest wait that the server recommends to a caller before a retry, if the service has not yet
-// loaded the named generation. A call that names an unknown generation makes the service look for it immediately, so
-// the generation is usually loaded soon.
+// loaded the named generation. A call that names an unknown segments generation makes the service look for it
+// immediately, so it is usually loaded soon.
 const notYetFor = 5 * time.Second
 
 // Pin returns the segments generation with the given name, and keeps ("pins") the generation in memory for later calls.
-// For the name "", Pin returns the current generation without pinning it. The error of a Pin is a *segments.GoneError
-// or a *segments.NotYetError. Pin is safe for concurrent use.
+// For the name "", Pin returns the current segments generation without pinning it. The error of a Pin is a
+// *segments.GoneError or a *segments.NotYetError. Pin is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
 // Generation returns the segments generation with the given name. For the name "", Generation returns the current
-// generation. The argument field is the name of the request field that contained the generation name.
+// segments generation. The argument field is the name of the request field that contained the generation name.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
@@ -43,7 +43,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// Pinned does the same as Generation, but keeps the current generation in memory for later calls, too.
+// Pinned does the same as Generation, but keeps also the current segments generation in memory for later calls.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -58,7 +58,7 @@ func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
 
-// SegmentList returns the segments and sets of a generation.
+// SegmentList lists the segments and sets of a segments generation in the type of package api.
 func SegmentList(s *segments.Snapshot) *api.Segments {
 	list := &api.Segments{Generation: s.Generation(), CreatedAt: s.CreatedAt(), Segments: []api.SegmentInfo{}}
 	for kind, sizes := range map[string][]segments.SegmentSize{api.KindSegment: s.Segments(), api.KindSet: s.Sets()} {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/share"
 )
 
-// maxText is the maximum length in bytes of a cursor and of a generation's name.
+// maxText is the maximum length in bytes of a cursor and of the name of a segments generation in a request.
 const maxText = 1024
 
 // queryFields lists the fields of api.AudienceQuery. All other fields are valid only together with the first field,

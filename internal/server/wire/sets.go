@@ -76,8 +76,8 @@ func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	return max(0, capping.InstantOf(s.AsOf(set)))
 }
 
-// SetList describes the sets of a generation, and the sets that the rules declare live. A nil snapshot contains no
-// sets. Nil lists mean that the store does not support live changes.
+// SetList describes the sets of a segments generation, and the sets that the configured rules declare live. A nil
+// snapshot contains no sets. Nil lists mean that the store does not support live changes.
 func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *capping.Policy) *api.Sets {
 	told := &api.Sets{Sets: []api.SetInfo{}}
 	add := func(info api.SetInfo) {
