@@ -153,8 +153,8 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 	return answer, nil
 }
 
-// ForecastRequest asks how many users could receive a message at each of several times. Exactly one of Users, IDs,
-// Bitmap, Packed and Audience must be set.
+// ForecastRequest asks how many users could receive a message at each of several times. A ForecastRequest names its
+// users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32

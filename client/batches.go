@@ -12,13 +12,13 @@ import (
 
 // FilterAll decides which users of an audience of any size may receive a send. FilterAll splits the users into batches,
 // and makes at most Config.Parallel filter calls at a time. FilterAll calls the function "each" with every batch and
-// its result, one after the other, in any order. If that function returns an error, FilterAll stops. The result of a
-// batch also holds the users who remain unavailable after the retries. A user who occurs in several batches gets only
-// one send; the result of the later batch lists the user as replayed.
+// its result, one after the other, in any order. If that function returns an error, FilterAll stops. The result of each
+// batch also holds those users about whom the service could not decide even after retries. A user who occurs in several
+// batches gets only one send; the result of the later batch lists the user as replayed.
 //
 // All batches of r.Audience use one generation of the segments, even if a new generation is published during the run;
-// see Parts. An error during the filter calls for r.Audience is an *AudienceError. FilterAll returns an error of the
-// initial count unchanged.
+// see Parts. An error during the filter calls for r.Audience is an *AudienceError. If FilterAll cannot count the
+// audience at its start, it returns that error unchanged.
 //
 // FilterAll returns the first error after all running calls have ended. The service has recorded the allowed sends of
 // finished batches, so a new run with the same message id continues the interrupted run.

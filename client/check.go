@@ -10,8 +10,8 @@ import (
 	"capper/client/api"
 )
 
-// SendsCheckRequest asks which users have a recorded send of a message. Exactly one of Users, IDs, Bitmap, Packed and
-// Images must be set.
+// SendsCheckRequest asks which users have a recorded send of a message. A SendsCheckRequest names its users in exactly
+// one of the fields Users, IDs, Bitmap, Packed and Images.
 type SendsCheckRequest struct {
 	MessageID string
 	Namespace string // only for keys without a namespace; "": the key's own

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Config holds the settings of a Client. If a field is zero, the default in the comment of the field applies.
+// Config holds the settings of a Client. If a field of Config is zero, the default in the field's comment applies.
 type Config struct {
 	URL  string       // base URL of the service, such as http://127.0.0.1:8080. Required
 	Key  string       // API key, id.secret; "": none

@@ -11,8 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// FilterRequest asks which users may receive a send. Exactly one of Users, IDs, Bitmap, Packed and Audience must be
-// set.
+// FilterRequest asks which users may receive a send. A FilterRequest names its users in exactly one of the fields
+// Users, IDs, Bitmap, Packed and Audience.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
 	Channel   string          // "": none. The same message id on two channels stands for two sends

@@ -13,7 +13,8 @@ import (
 	"capper/client/api"
 )
 
-// PacerConfig holds the settings of a Pacer. If a field is zero, the default in the comment of the field applies.
+// PacerConfig holds the settings of a Pacer. If a field of PacerConfig is zero, the default in the field's comment
+// applies.
 type PacerConfig struct {
 	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message

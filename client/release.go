@@ -11,8 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest selects recorded sends that did not go out; after the release, limits no longer count them. Exactly
-// one of Users, IDs, Bitmap, Packed and Audience must be set.
+// ReleaseRequest selects recorded sends that did not go out; after the release, limits no longer count them. A
+// ReleaseRequest names its users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one

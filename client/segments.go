@@ -28,8 +28,8 @@ func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.G
 		url.Values{"since": {from}}.Encode())
 }
 
-// LookupRequest asks in which segment and in which sets users are. Exactly one of Users, IDs, Bitmap, Packed and
-// Audience must be set.
+// LookupRequest asks in which segment and in which sets users are. A LookupRequest names its users in exactly one of
+// the fields Users, IDs, Bitmap, Packed and Audience.
 type LookupRequest struct {
 	Users    []uint32        // the result lists users
 	IDs      []string        // ids of every kind, such as UUIDs; the result lists them

@@ -90,8 +90,8 @@ type AudienceCount struct {
 // MaxForecasts is the maximum number of times in a ForecastRequest.
 const MaxForecasts = 64
 
-// ForecastRequest is the body of POST /v1/forecast, which asks how many users could receive a message at several
-// times. Exactly one of UserIDs, UsersBitmap and Audience must be set.
+// ForecastRequest is the body of POST /v1/forecast, which asks how many users could receive a message at several times.
+// A ForecastRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
 type ForecastRequest struct {
 	Channel     string   `json:"channel,omitempty"` // "": by a send without a channel
 	UserIDs     []uint32 `json:"user_ids,omitempty"`

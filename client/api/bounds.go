@@ -4,7 +4,7 @@ package api
 const MaxMessageID = 128
 
 // MaxUserIDs, MaxBitmapUsers and MaxBodyBytes are the default bounds of an API call. The configuration of the service
-// may change these bounds. The service rejects larger calls with CodeTooLarge.
+// may change these default bounds. The service rejects calls above its bounds with CodeTooLarge.
 const (
 	MaxUserIDs     = 100_000   // ids of user_ids
 	MaxBitmapUsers = 1_000_000 // users in users_bitmap

@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// SendsCheckRequest is the body of POST /v1/sends/check. Exactly one of UserIDs, UsersBitmap, UsersPacked and Images
-// must be set.
+// SendsCheckRequest is the body of POST /v1/sends/check, which asks who has a recorded send of a message. A
+// SendsCheckRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Images.
 type SendsCheckRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": a send without a channel

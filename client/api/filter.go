@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs, UsersBitmap and Audience must be set.
+// FilterRequest is the body of POST /v1/filter, which asks who may receive a message. A FilterRequest names its users
+// in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
 type FilterRequest struct {
 	MessageID   string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; optional when Record is false
 	Channel     string   `json:"channel,omitempty"`    // a configured one; "": none

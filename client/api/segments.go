@@ -25,8 +25,8 @@ const (
 	KindSet     = "set"     // a user may be in several sets
 )
 
-// LookupRequest is the body of POST /v1/segments/lookup, which asks in which segment and sets users are. Exactly one of
-// UserIDs, UsersBitmap and Audience must be set.
+// LookupRequest is the body of POST /v1/segments/lookup, which asks in which segment and sets users are. A
+// LookupRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the response has bitmaps too

@@ -28,9 +28,10 @@
 // # Evaluation
 //
 // An Engine evaluates an audience block by block, in words of 64 users, on all CPU cores. The inputs of the evaluation
-// are the segment codes and the set bitmaps of a segments.Snapshot. The Engine does not read an operand that cannot
-// change the result. For recently used expressions, an Engine caches only the number of users in each block, which
-// takes 4 bytes per block. With these cached counts, an Engine finds a part of an audience without counting again.
+// are the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the expression cannot change the
+// result for a block, the Engine does not read it. For recently used expressions, an Engine caches only the number of
+// users in each block, which takes 4 bytes per block. With these cached counts, an Engine finds a part of an audience
+// without counting again.
 //
 // # Slices
 //

@@ -7,8 +7,8 @@ import (
 )
 
 // AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The appended bytes equal the
-// bytes that a Set with these ids encodes. An id costs a few nanoseconds, because AppendSorted builds no intermediate
-// set. AppendSorted uses only the lower 32 bits of an id.
+// encoding of a Set with these ids. AppendSorted takes a few nanoseconds per id, because it builds no intermediate Set.
+// AppendSorted uses only the lower 32 bits of an id.
 func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
@@ -56,8 +56,8 @@ func sizeOf(forms []form) int {
 	return size
 }
 
-// runsOf counts the runs of consecutive ids in one container. The loop has no branch that depends on an id, because the
-// processor could not predict such a branch.
+// runsOf counts the runs of consecutive ids in one container. The loop of runsOf has no branch that depends on an id,
+// because the processor could not predict such a branch.
 func runsOf[ID ~uint32 | ~uint64](ids []ID) int {
 	runs := 1
 	for i := 1; i < len(ids); i++ {

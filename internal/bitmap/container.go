@@ -20,8 +20,8 @@ const (
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size of the largest possible encoded bitmap of 32-bit ids, in bytes. In such a bitmap every container
-// is a bitmap container with a descriptor and an offset.
+// MaxBytes is the size of the largest possible encoded bitmap of 32-bit ids, in bytes. In the largest possible encoded
+// bitmap, every container is a bitmap container with a descriptor and an offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
@@ -131,7 +131,7 @@ func (c *container) checkCardinality(n int) error {
 	return nil
 }
 
-// runAt decodes the run at data[i:]. The result end is the last id of the run, inclusive.
+// runAt decodes the run at data[i:]. The result end of runAt is the last id of the run, inclusive.
 func runAt(data []byte, i int) (start, end int) {
 	start = int(binary.LittleEndian.Uint16(data[i:]))
 	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))

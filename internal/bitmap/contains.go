@@ -124,7 +124,7 @@ func (p place) has(raw []byte, low uint16) uint8 {
 const window = 32
 
 // arrayHas searches an array container for an id. If ids are spread evenly, arrayHas can guess the position of an id
-// from the id's value. The guess is wrong by about the square root of the number of ids. From the element at the
+// from the id's value. This first guess is wrong by about the square root of the number of ids. From the element at the
 // guessed position, arrayHas computes a second guess, which finds the right window of 32 elements. For unevenly spread
 // ids the window may be wrong, and then arrayHas falls back to a binary search.
 func arrayHas(data []byte, low uint16) uint8 {

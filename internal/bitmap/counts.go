@@ -15,7 +15,7 @@ type Counts struct{ planes []*words }
 const fewIDs = 400
 
 // AddAt adds 1 to the counters of all ids that the bitmap b holds in its block with the index i. The index i counts
-// only blocks that hold an id. AddAt reads the block only once for all the given counts.
+// only blocks that hold an id. AddAt reads the block only once, even if it adds to several Counts.
 func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	c := &b.containers[i]
 	if c.kind == arrayKind && c.card <= fewIDs {

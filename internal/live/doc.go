@@ -8,11 +8,11 @@
 // times, an addition wins. Because the latest change always wins, an instance can apply live changes in any order and
 // repeatedly, with the same result.
 //
-// Each set of a published generation has an as-of time: the build of the set contains all live changes up to this time.
-// A live change after the as-of time overrides the build. A live change before the as-of time has no effect, because
-// the build is newer. An addition even overrides builds whose as-of time is up to one minute (Margin) later, because
-// the clocks of the build and of the service may differ. To withhold a message wrongly is better than to send a message
-// to a person who objected.
+// Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
+// changes up to this time. A live change after the as-of time overrides the build. A live change before the as-of time
+// has no effect, because the build is newer. An addition even overrides builds whose as-of time is up to one minute
+// (Margin) later, because the clocks of the build and of the service may differ. To withhold a message wrongly is
+// better than to send a message to a person who objected.
 //
 // When all generations in use contain a live change, the store removes the change, and records up to which time it has
 // removed changes (Lists.Freed). A generation with an earlier as-of time lacks the removed changes, so the service must
@@ -32,5 +32,6 @@
 //
 // A store that several instances share keeps, for each of its partitions, a version that is replaced with each live
 // change. When an instance decides about a batch of users, it tells the store which versions its views contain
-// (capping.Batch.Known). The store does not decide about users of a partition that has changed since that version.
+// (capping.Batch.Known). If a partition has changed since the version that the instance knows, the store does not
+// decide about the users of this partition.
 package live

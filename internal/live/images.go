@@ -49,7 +49,8 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// decide returns the membership for each user of the block whose change overrides a build with the as-of time asOf.
+// decide returns, for each user of the block, the membership by a live change, if the change overrides a build of the
+// set with the as-of time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil

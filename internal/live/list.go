@@ -20,8 +20,8 @@ type list struct {
 	dropped uint64           // number of changes whose users were removed from the journal
 }
 
-// journalMax is the maximum number of users in the journal of a list, which holds the users of the latest changes. A
-// view that is older than the journal must be computed again.
+// journalMax is the maximum number of users in the journal of a list, which holds the users of the latest changes. If a
+// View is older than the oldest change in the journal, it must be computed again.
 const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
@@ -29,8 +29,8 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 // end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since returns the users of all changes that were applied to the list, except the first n. The result ok is false if
-// the journal no longer contains all of these changes.
+// since returns the users of all changes that were applied to the list, except the first n. The result ok of since is
+// false if the list's journal no longer contains all of these changes.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false
@@ -101,9 +101,9 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in reports whether the change overrides a build with the as-of time asOf, and whether the user is then a member of
-// the set. An addition also overrides builds that are up to Margin newer, because the clocks of the build and of the
-// service may differ. To withhold a message wrongly is better than to send an unwanted one.
+// in reports whether the change overrides a build of the set with the as-of time asOf, and whether the user is then a
+// member. The addition of a user even overrides builds that are up to Margin newer, because the clocks of the build and
+// of the service may differ. To withhold a message wrongly is better than to send an unwanted one.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:

@@ -155,7 +155,8 @@ func (l *Lists) Superseded(r *Record) (n int) {
 	return n
 }
 
-// Holds reports whether each change in the record is the latest change of its user in the set.
+// Holds reports whether every change in the record takes effect, because it is the latest change of its user in the
+// set.
 func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
 
 func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
@@ -304,7 +305,7 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 }
 
 // Records returns the live changes of all users for whom keep returns true, packed into records. A store that has lost
-// live changes can store these records again.
+// live changes can store the records from Records again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -323,8 +324,8 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 }
 
 // Pack combines old records of live changes into fewer records. Pack keeps only the latest change of each user in a
-// set, and omits changes that Free has removed. The argument whole says that old contains all stored records of its
-// users. If whole is true, Pack also omits changes of the kind Forgotten.
+// set, and omits changes that Free has removed. The argument whole of Pack says that the argument old contains all
+// stored records of its users. If whole is true, Pack also omits changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

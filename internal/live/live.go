@@ -10,8 +10,8 @@ import (
 // Kind says how an API call changes the membership of a user in a set.
 type Kind uint8
 
-// These constants are the kinds of live changes (changes of sets by API calls). If a user has two changes at the same
-// time, the change with the higher kind wins.
+// These constants are the kinds of live changes (changes of sets by API calls). If a user has two live changes with the
+// same time, the change with the higher Kind takes precedence.
 const (
 	Forgotten Kind = iota // cancels the user's earlier changes, so that the build determines membership again
 	Removed

@@ -30,7 +30,7 @@ func (r Rules) NearlyFull(set string, changes int) bool {
 	return 10*int64(changes) >= 9*int64(r.Max(set))
 }
 
-// Counts reports whether the change overrides a build with the as-of time asOf.
+// Counts reports whether the live change overrides a build of the set that contains all changes up to asOf.
 func (c Change) Counts(asOf capping.Instant) bool {
 	decides, _ := infoOf(c.At, 0, c.Kind).in(asOf)
 	return decides

@@ -120,7 +120,7 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 }
 
 // recent divides the given users into members of the set and others, and returns the two groups as bitmaps. If a user's
-// change does not override the build, the build determines the membership of the user.
+// live change does not override the build of the set, the build determines whether the user is a member.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID

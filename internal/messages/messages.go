@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// MinKeep and MaxKeep bound the time for which a store keeps the counts of a message after the last call. Between these
-// bounds, a store keeps the counts as long as recorded sends.
+// MinKeep and MaxKeep bound the time for which a store keeps the counts of a message after the last call. Between
+// MinKeep and MaxKeep, a store keeps the counts of a message as long as recorded sends.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour

@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// closed checks that a call that waits long for one pacer does not block another pacer. closed also checks that slots
-// that an earlier version of capper granted for the next day still count.
+// closed checks that a call that waits long for one pacer does not block another pacer. closed also checks that limits
+// still count slots that an earlier version of capper granted for the next day.
 func closed(f *fixture) {
 	used, open, slow, patient := Name(), Name(), Name(), Name()
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{

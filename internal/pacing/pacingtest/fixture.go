@@ -97,7 +97,8 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// together runs n callers in parallel. Each caller sends its requests to the store one after another.
+// together runs n callers in parallel. Each of the parallel callers sends its own requests to the store one after
+// another.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()
 	var calls sync.WaitGroup

@@ -38,8 +38,8 @@ func mostSteps(f *fixture) {
 	require.False(f, f.take(ask(5000, 0, irregular)).More, "the wait ends it, not the steps")
 }
 
-// fullLog checks a log with more irregular permits than a log can hold as runs. The store moves some of these permits
-// to later slots, and a limit loses at most a thousandth of its permits.
+// fullLog checks a log with more irregular permits than a log can hold as runs. The store must move some of the permits
+// to later slots, so that a limit may grant at most a thousandth of its permits too few.
 func fullLog(f *fixture) {
 	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
@@ -70,7 +70,8 @@ type history struct {
 	asked   []*pacing.Ask
 }
 
-// exactRuns is a number of runs; while a log has fewer, the store has not moved any permit to shorten the log.
+// exactRuns is a number of runs: while a log has fewer runs (series of permits), the store has not moved any permit to
+// shorten it.
 const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
@@ -130,7 +131,8 @@ func (h *history) step() {
 }
 
 // again repeats an earlier request with the current limits and a random wait. If the store has forgotten the request,
-// it grants the request anew. The request therefore keeps the longest wait so far, which a later return needs.
+// it grants the request anew. The model's record of the request therefore keeps the longest wait so far, which a later
+// return of permits needs.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)

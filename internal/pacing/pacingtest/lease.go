@@ -45,8 +45,8 @@ func leasesEnd(f *fixture) {
 	require.Equal(f, pacing.LeaseBegun, keep(left, time.Minute, ""))
 }
 
-// leasesReturn checks that a sender that stops repeating its call loses its permits when the lease ends. A sender that
-// repeats its call must keep its permits.
+// leasesReturn checks that a sender that stops repeating its call loses its permits when the lease ends. leasesReturn
+// also checks that a sender that repeats its call keeps its permits.
 func leasesReturn(f *fixture) {
 	one := target(spaced(10 * time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: 10 * time.Hour}}}

@@ -18,7 +18,8 @@ type single struct {
 	loose bool
 }
 
-// exactAhead is a number of slots in Log.Ahead with which a search for a free slot never ends at pacing.MostLooks.
+// exactAhead is a number of slots in Log.Ahead that is so small that a search for a free slot never reaches
+// pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
 // newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such slot.
@@ -211,8 +212,8 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// compare returns how the store's grant differs from the model's prediction, or "" if they are equal. If a target's log
-// is loose, compare accepts every difference, and only the Oracle judges the grants.
+// compare returns how the store's grant differs from the model's prediction, or "" if they are equal. If the field
+// loose of a target's log is set, compare accepts every difference, and only the Oracle judges the grants.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	differs, logs := m.compareAll(ask, grant), m.logsOf(ask.Targets)
 	if differs == "" || !slices.ContainsFunc(logs, func(log *single) bool { return log.loose }) {

@@ -175,8 +175,8 @@ const (
 	sharesEnd            = 19 * time.Second
 )
 
-// settle returns how long a share may need, after its first call, to get its part of the pacer. The time is a second,
-// or longer for long windows and slow rates.
+// settle returns how long a share may need, after its first call, to get its part of the pacer. settle returns a
+// second, or more for long windows and slow rates.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {

@@ -32,8 +32,8 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// newest returns the time at which the newest of the input files was written. The result is the zero time if the time
-// is unknown for any file.
+// newest returns the time at which the newest of the input files was written. If the time is unknown for any of the
+// files, newest returns the zero time.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {
 		if f.ChangedAt == nil {

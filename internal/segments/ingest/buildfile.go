@@ -90,8 +90,9 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// set parses a set of the build file. If the set has publish: true, the generation contains the set, and the set may
-// have limits. A set without publish: true only serves the definitions of other segments and sets.
+// set parses a set of the build file. If the build file has "publish: true" for the set, the generation contains the
+// set, and the set may have limits. A set without "publish: true" only serves the definitions of other segments and
+// sets.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds

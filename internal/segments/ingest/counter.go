@@ -79,7 +79,7 @@ func (c *counter[ID]) halve() {
 	}
 }
 
-// Count returns the number of distinct ids so far. The result exact is false if the number is an estimate.
+// Count returns the number of distinct ids so far. The result exact of Count is false if the number is an estimate.
 func (c *counter[ID]) Count() (n int64, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
