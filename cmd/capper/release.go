@@ -61,7 +61,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// release runs the function argument calls, which makes the release calls and passes each response to add. release
+// release runs the function argument "calls", which makes the release calls and passes each response to "add". release
 // shows the progress of the release calls, and prints the sum of their responses.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {

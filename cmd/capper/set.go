@@ -159,7 +159,7 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// change makes the call that changes the set, and prints the result. The function argument of returns the request to
+// change makes the call that changes the set, and prints the result. The function argument "of" returns the request to
 // add or remove the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)

@@ -74,9 +74,9 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled returns the users of a set whom an API call added after the as-of time before, but not after the as-of time
-// next. With a build as of next, such API calls no longer count, because the build itself decides about the users.
-// Before the store is open, overruled returns nil.
+// overruled returns the users of a set whom an API call added after the time "before", but not after the time "next".
+// With a build that includes all changes up to "next", such API calls no longer count, because the build itself
+// decides. Before the store is open, overruled returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil
@@ -139,7 +139,7 @@ func (l *lists) outdated(g *generation) bool {
 }
 
 // next combines a snapshot of the segments with the latest live changes of sets. next reuses the views of sets from the
-// argument before, which may be nil.
+// argument "before", which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}

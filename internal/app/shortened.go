@@ -17,8 +17,8 @@ type shortening struct {
 	until time.Time // time at which the store removes sends that only the earlier limits need
 }
 
-// note records a reload if the longest window of the new policy (argument is) is shorter than that of the previous
-// policy (argument was).
+// note records a reload if the longest window of the new policy ("is") is shorter than that of the previous policy
+// ("was").
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)
 	last := s.last.Load()

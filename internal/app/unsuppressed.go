@@ -17,8 +17,8 @@ type unsuppressed struct {
 	until map[string]time.Time // by set: time at which a reload removed its suppression
 }
 
-// note compares, at a reload, the previous policy was with the new policy is, and returns the suppressions that the new
-// policy removes.
+// note compares, at a reload, the previous policy ("was") with the new policy ("is"), and returns the suppressions that
+// the new policy removes.
 func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Lost {
 	u.mu.Lock()
 	defer u.mu.Unlock()

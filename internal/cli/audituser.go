@@ -90,7 +90,7 @@ func userRow(row *archive.Row, record *audit.Record, g *audit.Group) []any {
 }
 
 // printRows prints a table whose first row is the header. If the table has no other rows, printRows prints the argument
-// nothing instead.
+// "nothing" instead.
 func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
 	if len(rows) == 1 {
 		_, err := fmt.Fprintln(on.Out, nothing)

@@ -63,8 +63,8 @@ func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return roaring.Values(users)
 }
 
-// filter makes filter calls about the users at the given positions of the list. The function argument each receives one
-// response after another, with bitmaps of positions in the list.
+// filter makes filter calls about the users at the given positions of the list. The function argument "each" receives
+// one response after another, with bitmaps of positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
 	return l.call(ctx, users, func(ctx context.Context, positions []uint32) (int, func() error, error) {
@@ -80,8 +80,8 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 }
 
 // call makes several simultaneous API calls about the users at the given positions of the list. The function argument
-// one makes a call about the first n of the positions that it receives. The function argument one returns the function
-// done, which processes the response. The functions done of two API calls never run at the same time.
+// "one" makes a call about the first n of the positions that it receives. "one" returns the function "done", which
+// processes the response. The functions "done" of two API calls never run at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
@@ -186,8 +186,8 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// Release makes calls that release the recorded sends of all users in the list. The function argument each receives one
-// response after another.
+// Release makes calls that release the recorded sends of all users in the list. The function argument "each" receives
+// one response after another.
 func (l *IDs) Release(ctx context.Context, api *client.Client, request client.ReleaseRequest,
 	each func(*client.ReleaseResult) error) error {
 	return l.call(ctx, l.all(), func(ctx context.Context, positions []uint32) (int, func() error, error) {

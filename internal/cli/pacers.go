@@ -175,7 +175,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	return rows
 }
 
-// waitText formats the wait for a permit in milliseconds. If there is no wait, waitText returns the argument none.
+// waitText formats the wait for a permit in milliseconds. If there is no wait, waitText returns the argument "none".
 func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none

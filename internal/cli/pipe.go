@@ -37,8 +37,8 @@ func (c *Copy) settle(f *flight, unread int) {
 	c.Reached(c.Lines())
 }
 
-// deliver waits until the consumer of the output has read the lines of a write. The result late says how many lines the
-// consumer of the output read after the time of their permits.
+// deliver waits until the consumer of the output has read the lines of a write. The result "late" says how many lines
+// the consumer of the output read after the time of their permits.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
 	for late = len(f.ends); ; {
 		step, left := drainStep, time.Until(f.until)

@@ -96,7 +96,7 @@ type replay struct {
 	unknown                 int64
 }
 
-// add makes again the call that an audit record describes. If the call fails, add calls the function stop.
+// add makes again the call that an audit record describes. If the call fails, add calls the function argument "stop".
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil

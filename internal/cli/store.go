@@ -172,7 +172,7 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// check asks the service which of the users have the send in the store, and adds the response to the argument to.
+// check asks the service which of the users have the send in the store, and adds the response to the argument "to".
 func (a *storeAsker) check(
 	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
 ) error {

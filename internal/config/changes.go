@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// reloadable returns an error for each changed key that takes effect only after a restart. The arguments was and is map
-// the keys of the previous and the new file to their values.
+// reloadable returns an error for each changed key that takes effect only after a restart. The arguments "was" and "is"
+// map the keys of the previous and the new file to their values.
 func (c *Config) reloadable(file string, next *Config, was, is map[string]string) error {
 	faults := &yamltree.Faults{File: file}
 	must := func(section string, same bool) {
@@ -56,7 +56,7 @@ func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	return nil
 }
 
-// renumbered returns a fault for each channel whose number differs between was and is.
+// renumbered returns a fault for each channel whose number differs between "was" and "is".
 func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {

@@ -138,7 +138,7 @@ func (r *reader) checkNames(given map[string]bool) {
 	}
 }
 
-// location loads a time zone by its name. The argument or is the part of the error message that names other permitted
+// location loads a time zone by its name. The argument "or" is the part of the error message that names other permitted
 // values.
 func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {

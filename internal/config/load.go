@@ -155,7 +155,7 @@ func (r *reader) read(root yamltree.Value) {
 }
 
 // deciding returns the functions that read those configuration keys that affect decisions about users. The function
-// argument later postpones a function that needs the configured channels.
+// argument "later" postpones a function that needs the configured channels.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },

@@ -66,8 +66,8 @@ type Lost struct {
 	Sends string // description of the sends that are no longer suppressed
 }
 
-// LostSuppression lists those suppressions of the earlier policy was that the new policy is lacks, in the order of the
-// earlier policy. LostSuppression ignores channels that are no longer configured, because no send uses them.
+// LostSuppression lists the suppressions of the earlier policy ("was") that the new policy ("is") lacks, in the order
+// of the earlier policy. LostSuppression ignores channels that are no longer configured, because no send uses them.
 func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	for i := range was.Suppress {
 		before := &was.Suppress[i]

@@ -81,9 +81,9 @@ var ErrNotYet = errors.New("change is not possible yet")
 
 // Run checks the configuration file at the given interval until ctx ends. The function apply applies a changed
 // configuration. If apply returns an error, it must not have changed anything. Run calls the function reloaded with nil
-// for each accepted change, and with the error for each rejected change. After a signal on the channel asked, Run
-// checks the file immediately, and tells the function answer whether the file had changed. A nil channel asked means
-// that there are no signals.
+// for each accepted change, and with the error for each rejected change. After a signal on the channel "asked", Run
+// checks the file immediately, and tells the function "answer" whether the file had changed. If "asked" is nil, there
+// are no signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {

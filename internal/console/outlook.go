@@ -51,8 +51,8 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// count applies the function of to the summary for the time with the given index. count scales the resulting number of
-// users from the sample to the whole group.
+// count applies the function "of" to the summary for the time with the given index. count scales the resulting number
+// of users from the sample to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))

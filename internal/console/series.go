@@ -106,9 +106,9 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn moves the Series on, so that it counts in the second to. turn clears the ring buffer entries up to the second
-// to, because they still contain older counts. If the clock was set back, the Series does not advance until the clock
-// shows a later time again.
+// turn moves the Series on, so that it counts in the second "to". turn clears the ring buffer entries up to this
+// second, because they still contain older counts. If the clock was set back, the Series does not advance until the
+// clock shows a later time again.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return

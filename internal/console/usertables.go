@@ -55,7 +55,7 @@ func userSends(k *userKnown) *frame.Table {
 }
 
 // orWords returns the text to which the pointer points, or "none" if it is empty. If the pointer is nil, orWords
-// returns the argument unknown.
+// returns the argument "unknown".
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:

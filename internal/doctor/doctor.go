@@ -63,8 +63,8 @@ func (n *notes) add(f Finding) {
 	}
 }
 
-// OK adds the finding that a component is in order. The argument of names the component, and is "" if the check covers
-// only one component.
+// OK adds the finding that a component is in order. The argument "of" names the component, and is "" if the check
+// covers only one component.
 func (n *notes) OK(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: OK, Seen: fmt.Sprintf(format, args...)})
 }

@@ -15,8 +15,8 @@ import (
 const mostFaults = 5
 
 // Of counts the messages per person in the records of an audit. Of reads the policies of the calls from the audit. If
-// the audit lacks a policy, Of uses Config.Policy instead. Of leaves out audit files that it cannot read. The result of
-// Of names missing policies and unreadable audit files.
+// the audit lacks a policy, Of uses Config.Policy instead. Of leaves out audit files that it cannot read. The returned
+// Result names missing policies and unreadable audit files.
 func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	var faults []string
 	fault := func(err error) {
@@ -53,8 +53,8 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	return result, err
 }
 
-// Latest returns the configuration version and the segments generation of the latest call before the time until. The
-// result ok is false if the audit contains no call before the time until.
+// Latest returns the configuration version and the segments generation of the latest call before the time "until". The
+// result ok is false if the audit contains no call before the time "until".
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

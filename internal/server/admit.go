@@ -16,7 +16,7 @@ import (
 )
 
 // enter admits a call about users, which the call lists or selects by an audience expression. enter reserves users and
-// memory in the budgets, and charges the users to the client's rate limit. The argument answer is the approximate
+// memory in the budgets, and charges the users to the client's rate limit. The argument "answer" is the approximate
 // maximum size of the HTTP response in bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	_, part := trace.Start(c.ctx, "admit")
@@ -36,7 +36,7 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 // findUsers evaluates an audience expression and stores the matching users in the audience. The policy resolves the
 // named expressions that the audience expression uses. The budget of the body b is charged for the memory of the users.
 //
-// The argument names of findUsers says whether the HTTP response will list the users.
+// The argument "names" of findUsers says whether the HTTP response will list the users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {
 	if a.Query == nil {
 		return nil

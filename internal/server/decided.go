@@ -113,7 +113,7 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count adds the users of a call to the metrics by outcome. The argument names holds the segment names to which the
+// count adds the users of a call to the metrics by outcome. The argument "names" holds the segment names to which the
 // decisions refer by number.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {

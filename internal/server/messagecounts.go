@@ -298,7 +298,7 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	return atLeastZero(now.Add(-ago)), nil
 }
 
-// pastSince parses the same texts as the function since, and returns an error for a time in the future.
+// pastSince parses the same texts as the function "since", and returns an error for a time in the future.
 func pastSince(text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err == nil && at.Time().After(now.Add(wire.Slack)) {

@@ -100,7 +100,7 @@ func (s *Server) releaseMessage(c *call) error {
 
 // mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope "admin".
 // Without mayChangeAcross, an API key with the scope "filter" and without a namespace could release the campaigns of
-// every team. The argument does describes the change in the error text.
+// every team. The argument "does" describes the change in the error text.
 func (s *Server) mayChangeAcross(c *call, does string) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {

@@ -111,7 +111,7 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users counts the distinct users of a message by their latest outcome, and by their segments in the argument of.
+// users counts the distinct users of a message by their latest outcome, and by their segments in the argument "of".
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
 	if r.outcomes == nil { // each call was for an audience without users

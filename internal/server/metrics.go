@@ -104,6 +104,6 @@ func (m *Metrics) CountImported(sum *api.ImportSummary) {
 	}
 }
 
-// CountDecisions counts the users of a call by the outcome of their decisions. The argument names holds the segment
+// CountDecisions counts the users of a call by the outcome of their decisions. The argument "names" holds the segment
 // names to which the decisions refer by number.
 func (m *Metrics) CountDecisions(sum *wire.Summary, names []string) { m.decided.count(sum, names) }

@@ -26,8 +26,8 @@ func (d due) remove(now time.Time, runs []pacing.WaitRun) {
 	}
 }
 
-// addRun counts the permits of a run (permits with equal distances), beginning with permit number from. The argument
-// times is 1 to add the permits, and -1 to subtract them.
+// addRun counts the permits of a run (permits with equal distances), beginning with the permit number "from". The
+// argument "times" is 1 to add the permits, and -1 to subtract them.
 func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	for from < r.Permits {
 		at, to := now.Add(r.WaitOf(from)), r.Permits

@@ -45,7 +45,7 @@ type release struct {
 }
 
 // Release removes the recorded sends of a message on a channel; the channel "" means all channels. Release removes as
-// many sends as possible before the deadline of ctx. Release calls the function took after each step, with the result
+// many sends as possible before the deadline of ctx. Release calls the function "took" after each step, with the result
 // of the step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {

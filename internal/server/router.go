@@ -306,8 +306,8 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside returns a handler that passes requests at the given path and below to the handler pages, and all other
-// requests to the handler calls. Requests for pages and API calls share the metrics, the check of host names and the
+// Beside returns a handler that passes requests at the given path and below to the handler "pages", and all other
+// requests to the handler "calls". Requests for pages and API calls share the metrics, the check of host names and the
 // shutdown. The handler pages writes its own responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)

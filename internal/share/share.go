@@ -65,8 +65,8 @@ func New(kind Kind, percent float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// NewCell returns the cell between two percentages from 0 to 100. The cell contains the users in the share of the
-// percentage to who are not in the share of the percentage from. The error names the invalid argument and its rule.
+// NewCell returns the cell between two percentages from 0 to 100. The cell contains the users in the share of "to"
+// percent who are not in the share of "from" percent. The error names the invalid argument and its rule.
 func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	if !(from >= 0 && from < 100) {
 		return Share{}, fmt.Errorf("from: must be 0 or more and below 100, got %v", from)
@@ -85,7 +85,7 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// bound returns the lowest hash that is outside a share of the given percentage. The result all is true if the lowest
+// bound returns the lowest hash that is outside a share of the given percentage. The result "all" is true if the lowest
 // hash outside would be 2^64, so that every hash is inside.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {

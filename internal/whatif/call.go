@@ -155,8 +155,8 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls the function each for the key of every block of 65,536 ids with users of the call, in ascending order.
-// During a call of each, c.cursors holds, for each group, the position of the block with this key, or of the next
+// blocks calls the function "each" for the key of every block of 65,536 ids with users of the call, in ascending order.
+// During a call of "each", c.cursors holds, for each group, the position of the block with this key, or of the next
 // block. At the end, blocks checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))

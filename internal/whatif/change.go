@@ -49,8 +49,8 @@ func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.P
 	return &changed, nil
 }
 
-// apply applies the change to the policy. If the change does not fit the policy, the result message is the reason, and
-// field is the faulty field of the change.
+// apply applies the change to the policy. If the change does not fit the policy, the result "message" is the reason,
+// and "field" is the faulty field of the change.
 func (c *Change) apply(p *capping.Policy, segments []string) (field, message string) {
 	if !c.Remove && (c.Max < 0 || c.Max > capping.LogBound) {
 		return "max", fmt.Sprintf("%d is not a number from 0 to %d", c.Max, capping.LogBound)

@@ -162,7 +162,7 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 }
 
 // release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
-// result recorded lists the channels of the sends that release removed from the recorded history. The result other
+// result "recorded" lists the channels of the sends that release removed from the recorded history. The result "other"
 // lists the channels of sends that release removed from the history under the other policy, if they are later than the
 // given instant. The slices that release returns are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,

@@ -10,8 +10,8 @@ import (
 )
 
 // Canonical returns a text of the YAML value that does not depend on comments, layout, quotes and anchors. The function
-// own can remove a value, by returning "" and true, or replace the value by a text. Canonical also removes a mapping or
-// list if own has removed all of its elements.
+// "own" can remove a value, by returning "" and true, or replace the value by a text. Canonical also removes a mapping
+// or list if own has removed all of its elements.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text
@@ -44,7 +44,7 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// join joins the parts of a list or mapping that remain, in their order. The result left is false if there were parts
+// join joins the parts of a list or mapping that remain, in their order. The result "left" is false if there were parts
 // and none remains.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string

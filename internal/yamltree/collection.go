@@ -9,13 +9,14 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Pairs calls the function each for every key of a YAML mapping, in order, and reports whether the value is a mapping.
-// Keys must be plain strings, and no key may occur twice.
+// Pairs calls the function "each" for every key of a YAML mapping, in order, and reports whether the value is a
+// mapping. Keys must be plain strings, and no key may occur twice.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
 
-// pairs calls the function merge for the merge keys (<<) of a YAML mapping, and the function each for all other keys.
+// pairs calls the function "merge" for the merge keys (<<) of a YAML mapping, and the function "each" for all other
+// keys.
 func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -109,7 +110,7 @@ func (v Value) Key(wanted string, read Field) {
 	}
 }
 
-// List calls the function each for every element of a YAML list.
+// List calls the function "each" for every element of a YAML list.
 func (v Value) List(each Field) {
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {

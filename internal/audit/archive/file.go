@@ -54,7 +54,7 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 }
 
 // Bytes reads the audit file of an index entry. If a compaction has rewritten the file, Bytes returns the new file, and
-// the result now is its index entry. If both the file and its index entry were removed, the result raw is nil. The
+// the result "now" is its index entry. If both the file and its index entry were removed, the result raw is nil. The
 // error is a *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)

@@ -76,7 +76,7 @@ func (a *Archive) newHeld() *held {
 }
 
 // grants returns two sets: users who have a send of the message, and users for whom the audit leaves this unknown. The
-// result some is false if no user has or may have a send.
+// result "some" is false if no user has or may have a send.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

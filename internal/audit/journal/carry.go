@@ -172,8 +172,8 @@ func (c *carrier) leave() {
 }
 
 // deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the records
-// that refer to the policies. If an instance still writes to the spool directory, the function own returns the names of
-// its complete audit files.
+// that refer to the policies. If an instance still writes to the spool directory, the function "own" returns the names
+// of its complete audit files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err

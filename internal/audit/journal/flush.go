@@ -34,9 +34,8 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// flush writes the records on the tape (the queue of records in memory) to the disk. The argument before is a time: the
-// tape contains all records from before it. The zero time means "unknown". If end is true, flush also ends the audit
-// file.
+// flush writes the records on the tape (the queue of records in memory) to the disk. The argument "before" is a time:
+// the tape contains all earlier records. The zero time means "unknown". If end is true, flush also ends the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()

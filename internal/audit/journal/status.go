@@ -18,8 +18,8 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush. The argument before is a time: the flush wrote all records from before it. The
-// zero time means "unknown". The result recovered is true if this flush succeeded after a flush that failed.
+// flushed stores the result of a flush. The argument "before" is a time: the flush wrote all earlier records. The zero
+// time means "unknown". The result recovered is true if this flush succeeded after a flush that failed.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -138,7 +138,7 @@ func (j *judge) sameTime(a, b *send) bool {
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// remembered reports whether a send was certainly still in the user's log at the instant until. A send was certainly in
+// remembered reports whether a send was certainly still in the user's log at the time "until". A send was certainly in
 // the log if every policy in force since the send keeps sends long enough.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {

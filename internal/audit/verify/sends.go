@@ -128,7 +128,7 @@ type span struct{ from, to capping.Instant }
 // most.
 const longestCall = 5 * 60 * 1000
 
-// unsureSince reports whether the record of a release may be missing between a send and the instant until.
+// unsureSince reports whether the record of a release may be missing between a send and the time "until".
 func (t *table) unsureSince(s *send, until capping.Instant) bool {
 	return slices.ContainsFunc(t.unsure, func(u span) bool { return u.from <= until && u.to >= s.from })
 }

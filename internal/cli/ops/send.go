@@ -273,8 +273,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the argument own, which is the value of a field in a row. If all rows share the value, unless returns
-// "".
+// unless returns the argument "own", which is the value of a field in a row. If all rows share the value, unless
+// returns "".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""

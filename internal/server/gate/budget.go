@@ -219,8 +219,8 @@ func (h *Hold) Size() int64 { return h.n }
 // Another returns a second, empty hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// AllowCut sets the function cut, with which the budget may cut off a call that waits for its client to send or read. A
-// nil cut means that the call no longer waits. The function cut must not block. The budget calls cut at most once, and
+// AllowCut sets the function "cut", with which the budget may cut off a call that waits for its client to send or read.
+// If "cut" is nil, the call no longer waits. The function "cut" must not block. The budget calls it at most once, and
 // never after AllowCut(nil) or Close. AllowCut returns false when the budget has already cut off the call.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of

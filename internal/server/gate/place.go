@@ -58,8 +58,8 @@ type Place struct {
 	out     []byte
 }
 
-// Enter reserves users and response memory in the budgets for a client's call, or returns an error. The argument answer
-// is the approximate maximum size of the response in bytes.
+// Enter reserves users and response memory in the budgets for a client's call, or returns an error. The argument
+// "answer" is the approximate maximum size of the response in bytes.
 func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) {
 	p := &Place{users: b.Users.Open(client), answers: b.Answers.Open(client)}
 	err := error(nil)

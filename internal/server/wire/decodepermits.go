@@ -167,7 +167,7 @@ func (d *decoder) permits(field string) (int, error) {
 	return int(n), nil
 }
 
-// duration decodes a duration between the arguments least and most, inclusive.
+// duration decodes a duration between the arguments "least" and "most", inclusive.
 func (d *decoder) duration(field string, least, most time.Duration) (time.Duration, error) {
 	if d.peek() != '"' {
 		return 0, Invalid(field, "%s is not a string: write a duration such as \"2s\"", d.value())

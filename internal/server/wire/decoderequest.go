@@ -232,7 +232,7 @@ func (d *decoder) unknown(name string) error {
 
 func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
 
-// id decodes an id that the caller chose, such as a message id. The argument most is the maximum length of the id in
+// id decodes an id that the caller chose, such as a message id. The argument "most" is the maximum length of the id in
 // bytes.
 func (d *decoder) id(field string, most int) (string, error) {
 	id, err := d.str(field)
@@ -242,7 +242,7 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// channel decodes the name of a channel. The argument without is used in the error text, and describes what an absent
+// channel decodes the name of a channel. The argument "without" is used in the error text, and describes what an absent
 // channel means.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
@@ -269,8 +269,8 @@ func (b *Bounds) emptyChannel(field string) error {
 	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
-// detail decodes the field "detail", which has two possible values. detail returns false for the value usual, and true
-// for the value other.
+// detail decodes the field "detail", which has two possible values. detail returns false for the value of the argument
+// "usual", and true for that of "other".
 func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {

@@ -73,7 +73,7 @@ type setDecoder struct {
 }
 
 // DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a time of the
-// change after latest, and replaces a time between now and latest by now.
+// change after "latest", and replaces a time between "now" and "latest" by "now".
 func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
 	d := &setDecoder{decoder: newDecoder(body, bounds), field: map[*[]capping.UserID]string{}}
 	c := &d.change

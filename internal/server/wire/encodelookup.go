@@ -92,8 +92,8 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes a bitmap of the users in each segment that has users. The slice argument of holds, for each
-// user, the number that represents the user in the bitmaps.
+// segmentBitmaps writes a bitmap of the users in each segment that has users. The slice "of" holds, for each user, the
+// number that represents the user in the bitmaps.
 func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
 	for i, user := range of {
@@ -112,8 +112,8 @@ func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// setBitmaps writes a bitmap of the users in each requested set. The slice argument of holds, for each user, the number
-// that represents the user in the bitmaps.
+// setBitmaps writes a bitmap of the users in each requested set. The slice "of" holds, for each user, the number that
+// represents the user in the bitmaps.
 func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {
 		a.users = a.users[:0]

@@ -151,7 +151,7 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move copies an id from the index from to the smaller or equal index to. The ids between the two indexes become
+// move copies an id from the index "from" to the smaller or equal index "to". The ids between the two indexes become
 // invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {

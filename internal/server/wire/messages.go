@@ -97,7 +97,7 @@ func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 // messageOrders maps each sort order of the list of messages to its name in the API.
 var messageOrders = []string{messages.ByLast: "last_call", messages.ByAsked: "asked"}
 
-// MessageOrder decodes the query parameters "sort" and "cursor" of a call for a list of messages. The result after is
+// MessageOrder decodes the query parameters "sort" and "cursor" of a call for a list of messages. The result "after" is
 // nil for the first page.
 func MessageOrder(parameters map[string]string) (order messages.Order, after *messages.Position, err error) {
 	if text, given := parameters["sort"]; given {

@@ -183,7 +183,7 @@ type count struct {
 	users int
 }
 
-// byLimit returns the number of denied users for each limit counts over all segments, sorted by the name of the limit.
+// byLimit returns the number of denied users for each limit over all segments, sorted by the name of the limit.
 func (s *Summary) byLimit() []count {
 	users := map[string]int{}
 	s.eachDenial(func(limit string, n int) { users[limit] += n })

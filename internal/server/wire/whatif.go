@@ -146,7 +146,7 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 }
 
 // pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text is empty,
-// pastTime returns the time usual.
+// pastTime returns the argument "usual".
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
