@@ -37,7 +37,7 @@ func (c *cursor) uvarint() uint64 {
 		c.fail(errTruncated)
 		return 0
 	case size < 0 || size > 1 && c.rest[size-1] == 0:
-		c.fail(fmt.Errorf("decode a number: must be encoded in as few bytes as possible"))
+		c.fail(fmt.Errorf("decode a number in an audit file: must be encoded in as few bytes as possible"))
 		return 0
 	}
 	c.rest = c.rest[size:]
@@ -56,7 +56,7 @@ func (c *cursor) count() int { return int(c.below(1 << 40)) }
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
-		c.fail(fmt.Errorf("decode a number: must be at most %d, got %d", most, n))
+		c.fail(fmt.Errorf("decode a number in an audit file: must be at most %d, got %d", most, n))
 		return 0
 	}
 	return n
@@ -78,7 +78,7 @@ func (c *cursor) bytes(n uint64) []byte {
 func (c *cursor) text() string {
 	b := c.bytes(c.below(MaxText))
 	if !utf8.Valid(b) {
-		c.fail(fmt.Errorf("text is not valid UTF-8"))
+		c.fail(fmt.Errorf("text in an audit file is not valid UTF-8"))
 		return ""
 	}
 	return string(b)
@@ -87,7 +87,7 @@ func (c *cursor) text() string {
 // end returns the first fault of the payload. Unread bytes at the end also count as a fault.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
-		c.fail(fmt.Errorf("%d extra bytes after the end of the record", len(c.rest)))
+		c.fail(fmt.Errorf("%d extra bytes follow the end of the audit record", len(c.rest)))
 	}
 	return c.err
 }

@@ -17,10 +17,10 @@ func (r *Reader) record(c *cursor) *Record {
 	}
 	x.Exempt = flags&flagExempt != 0
 	if at := c.uvarint(); c.err == nil && at != r.next-r.header.First {
-		c.fail(fmt.Errorf("audit record must have the number %d, got %d", r.next, r.header.First+at))
+		c.fail(fmt.Errorf("audit record must have the sequence number %d, got %d", r.next, r.header.First+at))
 	}
 	if x.At = r.at + capping.Instant(c.varint()); x.At < 0 || x.At > capping.Never {
-		c.fail(fmt.Errorf("record has invalid time %d", x.At))
+		c.fail(fmt.Errorf("audit record has invalid time %d", x.At))
 	}
 	x.Took = c.millis()
 	x.Message.ID = r.messages.read(c)
@@ -100,7 +100,8 @@ func readUsers(c *cursor) *bitmap.Bitmap {
 	}
 	users, err := bitmap.Read(raw)
 	if err == nil && users.Cardinality() <= fewUsers {
-		err = fmt.Errorf("a group of %d users must be encoded as a list, not a bitmap", users.Cardinality())
+		err = fmt.Errorf("a group of %d audited users must be encoded as a list, not a bitmap",
+			users.Cardinality())
 	}
 	if err != nil {
 		c.fail(fmt.Errorf("users: %w", err))
@@ -110,14 +111,14 @@ func readUsers(c *cursor) *bitmap.Bitmap {
 
 func readFew(c *cursor, n uint64) *bitmap.Bitmap {
 	if n > fewUsers {
-		c.fail(fmt.Errorf("a group of %d users must be encoded as a bitmap, not a list", n))
+		c.fail(fmt.Errorf("a group of %d audited users must be encoded as a bitmap, not a list", n))
 	}
 	ids := make([]uint32, 0, fewUsers)
 	next := uint64(0)
 	for ; n > 0 && c.err == nil; n-- {
 		id := next + c.below(1<<32-1)
 		if id > 1<<32-1 {
-			c.fail(fmt.Errorf("user id %d is out of range", id))
+			c.fail(fmt.Errorf("audit record: user id %d is out of range", id))
 		}
 		ids, next = append(ids, uint32(id)), id+1
 	}
@@ -136,7 +137,9 @@ func (r *Reader) permits(c *cursor) *Permits {
 	for _, to := range []*time.Duration{&p.First, &p.Last} {
 		micros := c.varint()
 		if micros > 1<<50 || micros < -(1<<50) {
-			c.fail(fmt.Errorf("permit time: must be within 36 years of the call, got %d microseconds", micros))
+			c.fail(fmt.Errorf(
+				"audit record: the send time of a permit must be within 36 years of the call, got %d microseconds",
+				micros))
 		}
 		*to = time.Duration(micros) * time.Microsecond
 	}

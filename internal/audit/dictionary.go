@@ -57,7 +57,7 @@ func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {
 		if ref-refFirst >= uint64(len(d.words)) {
-			c.fail(fmt.Errorf("audit record refers to text %d, but the dictionary has only %d texts",
+			c.fail(fmt.Errorf("audit record refers to text %d, but the dictionary of the audit file has only %d texts",
 				ref-refFirst, len(d.words)))
 			return ""
 		}

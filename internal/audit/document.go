@@ -10,7 +10,7 @@ import (
 )
 
 // ErrDocument reports that a document at the audit location does not match its checksum.
-var ErrDocument = errors.New("document is damaged: its checksum does not match")
+var ErrDocument = errors.New("stored audit document is damaged: its checksum does not match its content")
 
 // A sealed JSON document ends with its checksum as the last member. These constants are the texts in a sealed document
 // before and after the digits of the checksum.

@@ -31,7 +31,9 @@ func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 		return d, err
 	}
 	if DroppedKey(d.Instance) != key || d.Instance != "" && !IsInstance(d.Instance) {
-		return d, fmt.Errorf("list of removed audit files names instance %q, but its key names another", d.Instance)
+		return d, fmt.Errorf(
+			"list of removed audit files names instance %q, but the list's own object key names another instance",
+			d.Instance)
 	}
 	return d, nil
 }

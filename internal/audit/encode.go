@@ -42,7 +42,7 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 }
 
 // ErrTooLarge reports that an audit record has more than MaxFrame bytes, or a text with more than MaxText bytes.
-var ErrTooLarge = errors.New("audit record is too large for one frame")
+var ErrTooLarge = errors.New("audit record is too large for one frame of an audit file")
 
 // AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence
 // number in the record, and uses the instance and the next sequence number of the file. If AppendRecord returns an
@@ -143,9 +143,10 @@ func check(r *Record, wide bool) error {
 	case r.At < 0 || r.Took < 0:
 		return fmt.Errorf("audit record has invalid time %d or duration %v", r.At, r.Took)
 	case (r.Kind == Pace) != (r.Permits != nil):
-		return errors.New("audit record must contain permits exactly if it records a call for permits")
+		return errors.New(
+			"audit record must contain permits if it records a call for permits, and otherwise no permits")
 	case (r.Kind == Change) != (r.Change != nil):
-		return errors.New("audit record must contain a change exactly if it records a change to a set")
+		return errors.New("audit record must contain a change if it records a change to a set, and otherwise no change")
 	case r.Change != nil && (r.Change.Set == "" || r.Change.At < 0):
 		return fmt.Errorf("audit record of a change to a set has an invalid set %q or time %d",
 			r.Change.Set, r.Change.At)

@@ -67,7 +67,9 @@ var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
 	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {
-		return IDs{}, fmt.Errorf("ids of the audit have an invalid kind %q or check %q", kind, check)
+		return IDs{}, fmt.Errorf(
+			"user ids in the audit have an invalid kind %q, or an invalid fingerprint of their key (check) %q",
+			kind, check)
 	}
 	return IDs{Kind: k, Check: check}, nil
 }

@@ -79,7 +79,7 @@ func (c *cursor) images() []capping.UserID {
 		return nil
 	}
 	if n == 0 {
-		c.fail(errors.New("group must have at least one user"))
+		c.fail(errors.New("a group of audited users must not be empty"))
 		return nil
 	}
 	low := lowBits(int(n))
@@ -169,7 +169,7 @@ func (r *bitReader) end() (used int, err error) {
 		return 0, errTruncated
 	}
 	if spare := r.at & 7; spare > 0 && r.in[used-1]>>spare != 0 {
-		return 0, fmt.Errorf("encoded id images: the bits after the last image must be 0")
+		return 0, fmt.Errorf("decode id images (64-bit numbers of ids): the bits after the last image must be 0")
 	}
 	return used, nil
 }

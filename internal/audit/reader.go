@@ -237,7 +237,7 @@ func (c *cursor) millis() time.Duration {
 func (r *Reader) gap(c *cursor) *Gap {
 	g := &Gap{Lost: c.below(1 << 60), From: c.instant(), To: c.instant()}
 	if g.Lost == 0 || r.next+g.Lost < r.next {
-		c.fail(fmt.Errorf("invalid gap of %d records", g.Lost))
+		c.fail(fmt.Errorf("audit file: invalid gap of %d records", g.Lost))
 	}
 	r.next += g.Lost
 	return g
@@ -247,14 +247,14 @@ func (r *Reader) end(c *cursor) *End {
 	end := &End{Records: c.uvarint(), Last: c.uvarint()}
 	recovered := c.byte()
 	if end.Recovered = recovered == 1; recovered > 1 {
-		c.fail(fmt.Errorf("invalid frame flags %d", recovered))
+		c.fail(fmt.Errorf("audit file: invalid flags %d of a frame", recovered))
 	}
 	if end.Recovered {
 		end.Closed = c.instant()
 	}
 	if so := r.So(); c.err == nil && (end.Records != so.Records || end.Last != so.Last) {
 		c.fail(fmt.Errorf(
-			"audit file: the end marker counts %d records up to number %d, but there are %d up to number %d",
+			"audit file: the end marker counts %d records up to number %d, but the file has %d records up to number %d",
 			end.Records, end.Last, so.Records,
 			so.Last))
 	}

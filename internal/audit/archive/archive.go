@@ -66,7 +66,8 @@ func (a *Archive) Source() objects.Source { return a.at }
 
 // ErrNoPolicy reports that an audit location has no policy for a configuration version. ErrNoPolicy wraps
 // objects.ErrNotFound.
-var ErrNoPolicy = fmt.Errorf("the audit contains no policy for this configuration version: %w", objects.ErrNotFound)
+var ErrNoPolicy = fmt.Errorf("the audit has no record of the limits of this configuration version: %w",
+	objects.ErrNotFound)
 
 // Policy returns the policy (the limits) of a configuration version, or ErrNoPolicy if the audit location does not have
 // this policy. Callers must not change the policy.
@@ -92,7 +93,7 @@ func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, 
 
 func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Policy, error) {
 	if !isVersion(version) {
-		return nil, fmt.Errorf("configuration version: must be letters, digits, '-' or '_', got %q", version)
+		return nil, fmt.Errorf("configuration version: must consist of letters, digits, '-' or '_', got %q", version)
 	}
 	raw, err := a.at.Read(ctx, audit.PolicyKey(version), objects.MaxDocumentBytes)
 	if err != nil {

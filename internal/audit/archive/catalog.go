@@ -150,25 +150,27 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	place, ok := parseIndexKey(key)
 	switch {
 	case !ok || place.instance != e.Instance || place.number != e.Number:
-		return nil, fmt.Errorf("index entry names audit file %d of instance %q, but its key names another",
+		return nil, fmt.Errorf(
+			"audit index entry names file %d of instance %q, but the entry's own object key names another file",
 			e.Number, e.Instance)
 	case e.Format != audit.Format && e.Format != audit.FormatImages:
-		return nil, fmt.Errorf("index entry has format %d, but this version of capper reads formats %d and %d",
+		return nil, fmt.Errorf("audit index entry has format %d, but this version of capper reads formats %d and %d",
 			e.Format, audit.Format, audit.FormatImages)
 	case !isRecordsKey(e.Key, e.SHA256):
-		return nil, fmt.Errorf("index entry: key %q is not the key of an audit file", e.Key)
+		return nil, fmt.Errorf("audit index entry: key %q is not the object key of an audit file", e.Key)
 	}
 	e.From, e.To = capping.InstantOf(e.First), capping.InstantOf(e.Last)
 	for _, text := range e.Messages {
 		var token capping.Token
 		if n, err := hex.Decode(token[:], []byte(text)); len(text) != 2*len(token) || err != nil || n != len(token) {
-			return nil, fmt.Errorf("index entry: message %q is not a valid token in hexadecimal digits", text)
+			return nil, fmt.Errorf("audit index entry: message %q is not a message token (hash) in hexadecimal digits",
+				text)
 		}
 		e.tokens = append(e.tokens, token)
 	}
 	e.Messages = nil
 	if !slices.IsSortedFunc(e.tokens, compareTokens) {
-		return nil, errors.New("index entry: the messages must be sorted")
+		return nil, errors.New("audit index entry: the message tokens (hashes of message ids) must be sorted")
 	}
 	return e, nil
 }

@@ -151,7 +151,9 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 		return err
 	}
 	if key := summary.IndexKey(); key != e.IndexKey {
-		return fmt.Errorf("index entry %s: must have the name %s", e.IndexKey, key)
+		return fmt.Errorf(
+			"audit index entry %s: must have the name %s, which follows from the records of its audit file",
+			e.IndexKey, key)
 	}
 	if _, err := r.at.Put(ctx, entry.Key, raw); err != nil {
 		return fmt.Errorf("write %s: %w", entry.Key, err)

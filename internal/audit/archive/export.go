@@ -34,7 +34,7 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 	case Parquet:
 		return newTable(to, func(user capping.UserID) int64 { return int64(user) }), nil
 	}
-	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
+	return nil, fmt.Errorf("unknown export format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
 // Name is a function that returns the text for a user in an export, when user ids are not dense (not 32-bit numbers).

@@ -117,7 +117,7 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 		frame, err := r.Next()
 		if err != nil {
 			if err = tornIs(err, open); err == nil && !open && !r.Ended() {
-				err = errors.New("file has no end marker")
+				err = errors.New("audit file has no end marker")
 			}
 			f.raw = raw[:r.Offset()]
 			f.settle()

@@ -38,10 +38,11 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.To == "" {
-		return c, errors.New("journal: Config.To must be set")
+		return c, errors.New("audit journal: Config.To (location of the audit) must be set")
 	}
 	if objects.IsURL(c.To) && c.Spool == "" {
-		return c, errors.New("journal: Config.Spool must be set")
+		return c, errors.New(
+			"audit journal: Config.Spool (local directory) must be set, because Config.To is not a directory")
 	}
 	c.Roll = cmp.Or(c.Roll, 10*time.Minute)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, 10<<30)

@@ -34,7 +34,7 @@ const (
 )
 
 // errTaken reports that another process holds the lock of the spool directory.
-var errTaken = errors.New("another process uses the directory")
+var errTaken = errors.New("another process uses the local directory of the audit")
 
 // enter locks the spool directory. If create is true, enter creates the directory first.
 func (r *room) enter(create bool) error {

@@ -63,7 +63,7 @@ func (s *withRoom) Read(ctx context.Context, key string, limit int64) ([]byte, e
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read %s: %w", key, objects.ErrNotFound)
 	case err == nil && int64(len(body)) > limit:
-		return nil, fmt.Errorf("%s: file has %d bytes and must have at most %d", key, len(body), limit)
+		return nil, fmt.Errorf("%s: the file has %d bytes, but at most %d are allowed", key, len(body), limit)
 	}
 	return body, err
 }

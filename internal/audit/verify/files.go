@@ -192,7 +192,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	}
 	if err == nil {
 		if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
-			err = errors.New("file differs from its index entry: SHA-256 mismatch")
+			err = errors.New("audit file differs from its index entry: SHA-256 mismatch")
 		}
 	}
 	var summary *audit.Summary
@@ -247,7 +247,7 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 		case errors.Is(err, io.EOF) && (open || r.Ended()), open && errors.As(err, &torn):
 			return summary, nil
 		case errors.Is(err, io.EOF):
-			return nil, errors.New("file has no end marker")
+			return nil, errors.New("audit file has no end marker")
 		case err != nil:
 			return nil, err
 		case frame.Record != nil:
