@@ -101,7 +101,7 @@ func checkArray(data []byte) error {
 	for i := 0; i+1 < len(data); i += 2 {
 		v := int(binary.LittleEndian.Uint16(data[i:]))
 		if v <= last {
-			return fmt.Errorf("ids must ascend, but %d follows %d", v, last)
+			return fmt.Errorf("ids in a bitmap container must ascend, but %d follows %d", v, last)
 		}
 		last = v
 	}
@@ -113,11 +113,12 @@ func (c *container) checkRuns() error {
 	for i := 2; i < len(c.data); i += 4 {
 		start, end := runAt(c.data, i)
 		if start <= last+1 {
-			return fmt.Errorf("runs overlap or are out of order: a run starts at %d, but the previous run ends at %d",
+			return fmt.Errorf(
+				"runs of ids overlap or are out of order: a run starts at %d, but the previous run ends at %d",
 				start, last)
 		}
 		if end >= containerIDs {
-			return fmt.Errorf("a run of ids ends at %d, beyond the end of its container", end)
+			return fmt.Errorf("a run of ids ends at %d, beyond the end of its bitmap container", end)
 		}
 		n, last = n+end-start+1, end
 	}
@@ -126,7 +127,7 @@ func (c *container) checkRuns() error {
 
 func (c *container) checkCardinality(n int) error {
 	if n != c.card {
-		return fmt.Errorf("container has %d ids, but its descriptor says %d", n, c.card)
+		return fmt.Errorf("bitmap container has %d ids, but its descriptor says %d", n, c.card)
 	}
 	return nil
 }

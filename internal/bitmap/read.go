@@ -70,7 +70,8 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		}
 		isRun, rest = rest[:flags], rest[flags:]
 		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
-			return nil, nil, nil, fmt.Errorf("bitmap has %d containers, but run flags for more", count)
+			return nil, nil, nil, fmt.Errorf(
+				"bitmap has %d containers, but the flags that mark containers with runs of ids are for more", count)
 		}
 	default:
 		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)
@@ -116,7 +117,8 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	at := len(raw) - len(rest)
 	for i := range list {
 		if got := binary.LittleEndian.Uint32(offsets[4*i:]); int(got) != at {
-			return nil, fmt.Errorf("container %d: offset is %d, but the data is at %d", i, got, at)
+			return nil, fmt.Errorf("bitmap container %d: the header gives the offset %d, but the data begins at %d",
+				i, got, at)
 		}
 		size, err := list[i].measure(raw[at:])
 		if err != nil {

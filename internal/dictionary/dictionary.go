@@ -54,14 +54,18 @@ func Open(raw []byte) (*Dictionary, error) {
 	n := binary.LittleEndian.Uint32(raw[8:])
 	rowBits, width := shape(n)
 	if n == Unknown {
-		return nil, fmt.Errorf("dictionary: must have at most %d images of ids, got %d", uint32(Unknown)-1, n)
+		return nil, fmt.Errorf("dictionary: must have at most %d id images (64-bit numbers of ids), got %d",
+			uint32(Unknown)-1, n)
 	}
 	if got := binary.LittleEndian.Uint32(raw[12:]); got != uint32(rowBits) {
-		return nil, fmt.Errorf("dictionary: the file has %d row bits, but %d images of ids need %d", got, n, rowBits)
+		return nil, fmt.Errorf(
+			"dictionary: the file says %d bits per row number, but %d id images (64-bit numbers of ids) need %d",
+			got, n, rowBits)
 	}
 	at := headerBytes + int64(n)*int64(width)
 	if size := Size(n); size != int64(len(raw)) {
-		return nil, fmt.Errorf("dictionary: the file has %d bytes, but %d images of ids need %d", len(raw), n, size)
+		return nil, fmt.Errorf("dictionary: the file has %d bytes, but %d id images (64-bit numbers of ids) need %d",
+			len(raw), n, size)
 	}
 	d := &Dictionary{rests: raw[headerBytes:], index: raw[at:], count: n, shift: 64 - rowBits, width: width}
 	d.mask = ^uint64(0) >> rowBits
@@ -73,7 +77,8 @@ func Open(raw []byte) (*Dictionary, error) {
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
-		return errors.New("dictionary: the index must begin at 0 and end at the number of images of ids")
+		return errors.New(
+			"dictionary: the row index must begin at 0 and end at the number of id images (64-bit numbers of ids)")
 	}
 	var failures [2]error
 	var workers sync.WaitGroup
@@ -94,7 +99,7 @@ func (d *Dictionary) checkRows(row, end int) error {
 	for ; row < end; row++ {
 		last := d.start(row + 1)
 		if last < first || last > d.count {
-			return fmt.Errorf("dictionary: the index must ascend, but descends at row %d", row)
+			return fmt.Errorf("dictionary: the row index must ascend, but descends at row %d", row)
 		}
 		if last > first {
 			at := int(first) * width
@@ -105,12 +110,13 @@ func (d *Dictionary) checkRows(row, end int) error {
 				rest := binary.LittleEndian.Uint64(d.rests[at:]) & all
 				bad |= rest & excess
 				if rest <= before {
-					return fmt.Errorf("dictionary: the images of ids in row %d must ascend", row)
+					return fmt.Errorf("dictionary: the id images (64-bit numbers of ids) in row %d must ascend", row)
 				}
 				before = rest
 			}
 			if bad != 0 {
-				return fmt.Errorf("dictionary: an image of an id in row %d belongs to another row", row)
+				return fmt.Errorf("dictionary: an id image (64-bit number of an id) in row %d belongs to another row",
+					row)
 			}
 		}
 		first = last

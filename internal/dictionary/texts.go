@@ -34,7 +34,7 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 		return 0, errors.New("the file does not start with " + magic)
 	}
 	if binary.LittleEndian.Uint32(raw[12:]) != 0 {
-		return 0, errors.New("the bytes 12 to 15 of the file must be 0")
+		return 0, errors.New("the bytes 12 to 15 in the header of the dictionary file must be 0")
 	}
 	return binary.LittleEndian.Uint32(raw[8:]), nil
 }
@@ -60,7 +60,9 @@ func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 // Add writes the rest (64 bits that the image lacks) of the id with the next number.
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
-		return fmt.Errorf("rests of ids: more rests than the announced number %d", w.want)
+		return fmt.Errorf(
+			"write the rests of ids (bits that their images lack): the caller announced %d rests, but added more",
+			w.want)
 	}
 	w.n++
 	w.buffer = binary.LittleEndian.AppendUint64(w.buffer, rest)
@@ -80,7 +82,9 @@ func (w *RestWriter) flush() error {
 // error if the caller added fewer rests than announced to NewRestWriter.
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
-		return fmt.Errorf("rests of ids: %d rests instead of the announced %d", w.n, w.want)
+		return fmt.Errorf(
+			"write the rests of ids (bits that their images lack): the caller added %d rests, but announced %d",
+			w.n, w.want)
 	}
 	return w.flush()
 }
@@ -96,7 +100,9 @@ func OpenRests(raw []byte) (*Rests, error) {
 		return nil, fmt.Errorf("rests: %w", err)
 	}
 	if size := headerBytes + 8*int64(n); size != int64(len(raw)) {
-		return nil, fmt.Errorf("rests of ids: the file has %d bytes, but %d rests need %d", len(raw), n, size)
+		return nil, fmt.Errorf(
+			"read the rests of ids (bits that their images lack): the file has %d bytes, but %d rests need %d",
+			len(raw), n, size)
 	}
 	return &Rests{raw[headerBytes:]}, nil
 }
@@ -129,9 +135,9 @@ func NewTextWriter(to io.Writer, n uint32) (*TextWriter, error) {
 func (w *TextWriter) Add(text []byte) error {
 	switch {
 	case len(text) == 0 || len(text) > MaxText:
-		return fmt.Errorf("texts: a text must have 1 to %d bytes, got %d", MaxText, len(text))
+		return fmt.Errorf("write text ids: an id must have 1 to %d bytes, got %d", MaxText, len(text))
 	case w.n == w.want:
-		return fmt.Errorf("texts: more texts than the announced number %d", w.want)
+		return fmt.Errorf("write text ids: the caller announced %d ids, but added more", w.want)
 	}
 	if w.n%textStride == 0 {
 		w.index = binary.LittleEndian.AppendUint64(w.index, w.at)
@@ -155,7 +161,7 @@ func (w *TextWriter) flush() error {
 // caller added fewer texts than announced to NewTextWriter.
 func (w *TextWriter) Close() error {
 	if w.n != w.want {
-		return fmt.Errorf("texts: %d texts instead of the announced %d", w.n, w.want)
+		return fmt.Errorf("write text ids: the caller added %d ids, but announced %d", w.n, w.want)
 	}
 	if err := w.flush(); err != nil {
 		return err
@@ -186,23 +192,23 @@ func OpenTexts(raw []byte) (*Texts, error) {
 	}
 	end := int64(len(raw)) - TextsSize(n, 0) + headerBytes + int64(n)
 	if end < headerBytes+2*int64(n) {
-		return nil, fmt.Errorf("texts: the file has %d bytes, too few for %d texts", len(raw), n)
+		return nil, fmt.Errorf("read text ids: the file has %d bytes, too few for %d ids", len(raw), n)
 	}
 	t := &Texts{raw: raw[:end], index: raw[end:], count: n}
 	at := int64(headerBytes)
 	for number := range n {
 		if number%textStride == 0 && t.offset(number/textStride) != uint64(at) {
-			return nil, fmt.Errorf("texts: the index has a wrong position for text %d", number)
+			return nil, fmt.Errorf("read text ids: the index has a wrong position for id %d", number)
 		}
 		if at < end {
 			at += 2 + int64(raw[at])
 		}
 		if at > end || at == end && number < n-1 {
-			return nil, fmt.Errorf("texts: text %d ends after the last byte of the texts", number)
+			return nil, fmt.Errorf("read text ids: id %d ends after the last byte of the ids", number)
 		}
 	}
 	if at != end {
-		return nil, fmt.Errorf("texts: %d bytes follow the last text", end-at)
+		return nil, fmt.Errorf("read text ids: %d bytes follow the last id", end-at)
 	}
 	return t, nil
 }

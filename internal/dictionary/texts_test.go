@@ -128,9 +128,9 @@ func TestTextsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, w.Add(nil), "1 to 256 bytes, got 0")
 	require.ErrorContains(t, w.Add(make([]byte, MaxText+1)), "got 257")
-	require.ErrorContains(t, w.Close(), "0 texts instead of the announced 1")
+	require.ErrorContains(t, w.Close(), "the caller added 0 ids, but announced 1")
 	require.NoError(t, w.Add(make([]byte, MaxText)))
-	require.ErrorContains(t, w.Add([]byte("b")), "more texts than the announced number 1")
+	require.ErrorContains(t, w.Add([]byte("b")), "the caller announced 1 ids, but added more")
 }
 
 func FuzzOpenTexts(f *testing.F) {

@@ -23,7 +23,8 @@ type Writer struct {
 // NewWriter returns a Writer for a dictionary file with exactly n images. The number n must be below Unknown.
 func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	if n == Unknown {
-		return nil, fmt.Errorf("write dictionary: must have at most %d images of ids, got %d", uint32(Unknown)-1, n)
+		return nil, fmt.Errorf("write dictionary: must have at most %d id images (64-bit numbers of ids), got %d",
+			uint32(Unknown)-1, n)
 	}
 	rowBits, width := shape(n)
 	w := &Writer{to: bufio.NewWriterSize(to, 1<<20), shift: 64 - rowBits, width: width, most: n}
@@ -40,10 +41,13 @@ func (w *Writer) Add(images ...uint64) error {
 		case w.failed != nil:
 			return w.failed
 		case w.count > 0 && image <= w.last:
-			w.failed = fmt.Errorf("write dictionary: image %016x of an id must be above %016x", image, w.last)
+			w.failed = fmt.Errorf(
+				"write dictionary: id images (64-bit numbers of ids) must ascend, but %016x follows %016x",
+				image, w.last)
 			return w.failed
 		case w.count == w.most:
-			w.failed = fmt.Errorf("write dictionary: more images of ids than the announced number %d", w.most)
+			w.failed = fmt.Errorf(
+				"write dictionary: the caller announced %d id images (64-bit numbers of ids), but added more", w.most)
 			return w.failed
 		}
 		w.startRows(image >> w.shift)
@@ -67,7 +71,9 @@ func (w *Writer) startRows(row uint64) {
 // to NewWriter.
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {
-		w.failed = fmt.Errorf("write dictionary: %d images of ids instead of the announced %d", w.count, w.most)
+		w.failed = fmt.Errorf(
+			"write dictionary: the caller added %d id images (64-bit numbers of ids), but announced %d",
+			w.count, w.most)
 	}
 	if w.failed != nil {
 		return w.failed

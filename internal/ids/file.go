@@ -56,7 +56,7 @@ func ParseFile(raw []byte) (f File, err error) {
 // "Kind" instead of "kind". If a field occurs twice, encoding/json would silently use the last value.
 func fileFields(raw []byte) (map[string]*string, error) {
 	if len(raw) > MaxFile {
-		return nil, fmt.Errorf("must have at most %d bytes, got %d", MaxFile, len(raw))
+		return nil, fmt.Errorf("must be a file of at most %d bytes, got %d", MaxFile, len(raw))
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := decoder.Token(); err != nil {
@@ -87,7 +87,7 @@ func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	}
 	name, _ := token.(string)
 	if name != "kind" && name != "key" {
-		return fmt.Errorf("%s: must be one of the fields kind and key", shown(name))
+		return fmt.Errorf("%s: must be one of the field names 'kind' and 'key'", shown(name))
 	}
 	if fields[name] != nil {
 		return fmt.Errorf("%s: must stand once", name)

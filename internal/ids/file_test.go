@@ -37,19 +37,23 @@ func TestOtherFilesAreRejected(t *testing.T) {
 		`null`:                     "must be a JSON object",
 		`{` + key + `}`:            "kind: is missing",
 		`{"kind": "uuid"}`:         "key: is missing",
-		`{"Kind": "uuid"}`:         `"Kind": must be one of the fields kind and key`,
-		`{"kind": "uuid", "a": 1}`: `"a": must be one of the fields kind and key`,
-		`{"kind": "uuid", "kind": "uuid", ` + key + `}`:              "kind: must stand once",
-		`{"kind": 2, ` + key + `}`:                                   "kind: must be a string, got 2",
-		`{"kind": null, ` + key + `}`:                                "kind: must be a string, got <nil>",
-		`{"kind": "dense", ` + key + `}`:                             `kind: must be uint64, uuid or text, got "dense"`,
-		`{"kind": "UUID", ` + key + `}`:                              `kind: must be uint64, uuid or text, got "UUID"`,
-		`{"kind": "uuid", "key": ""}`:                                "key: must be 32 hexadecimal digits, got 0",
-		`{"kind": "uuid", "key": "2b7e"}`:                            "key: must be 32 hexadecimal digits, got 4",
-		`{"kind": "uuid", "key": "2B7E"}`:                            `key: must be hexadecimal digits in lower case, got "2B7E"`,
-		`{"kind": "uuid", "key": "xy"}`:                              `key: must be hexadecimal digits in lower case, got "xy"`,
+		`{"Kind": "uuid"}`:         `"Kind": must be one of the field names 'kind' and 'key'`,
+		`{"kind": "uuid", "a": 1}`: `"a": must be one of the field names 'kind' and 'key'`,
+		`{"kind": "uuid", "kind": "uuid", ` + key + `}`: "kind: must stand once",
+		`{"kind": 2, ` + key + `}`:                      "kind: must be a string, got 2",
+		`{"kind": null, ` + key + `}`:                   "kind: must be a string, got <nil>",
+		`{"kind": "dense", ` + key + `}`:                `kind: must be uint64, uuid or text, got "dense"`,
+		`{"kind": "UUID", ` + key + `}`:                 `kind: must be uint64, uuid or text, got "UUID"`,
+		`{"kind": "uuid", "key": ""}`: "key: must be a key of 32 hexadecimal digits, " +
+			"got 0",
+		`{"kind": "uuid", "key": "2b7e"}`: "key: must be a key of 32 hexadecimal digits, " +
+			"got 4",
+		`{"kind": "uuid", "key": "2B7E"}`: `key: must be a key of hexadecimal digits in ` +
+			`lower case, got "2B7E"`,
+		`{"kind": "uuid", "key": "xy"}`: `key: must be a key of hexadecimal digits in ` +
+			`lower case, got "xy"`,
 		`{"kind": "uuid", "key": "` + strings.Repeat("0", 32) + `"}`: "key: must not be 32 zeros",
-		strings.Repeat(" ", 5000):                                    "must have at most 4096 bytes, got 5000",
+		strings.Repeat(" ", 5000):                                    "must be a file of at most 4096 bytes, got 5000",
 	} {
 		_, err := ids.ParseFile([]byte(raw))
 		require.EqualError(t, err, want, raw)

@@ -307,7 +307,8 @@ func TestParsersAgreeWithSchemes(t *testing.T) {
 			continue
 		}
 		_, err := s.AppendPacked(nil, texts[0])
-		require.EqualError(t, err, "cannot be packed: ids of the kind "+s.Kind().String()+" have no packed form")
+		require.EqualError(t, err, "cannot be packed: user ids of the kind "+s.Kind().String()+" have no packed "+
+			"form (fixed number of bytes)")
 		require.Panics(t, func() { s.Packed(make([]byte, 16)) })
 		require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })
 	}

@@ -162,7 +162,8 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 		}
 		return binary.BigEndian.AppendUint64(dst, id), nil
 	}
-	return dst, fmt.Errorf("cannot be packed: ids of the kind %s have no packed form", s.kind)
+	return dst, fmt.Errorf("cannot be packed: user ids of the kind %s have no packed form (fixed number of bytes)",
+		s.kind)
 }
 
 // Unpack appends the canonical text of an id that the caller passes in packed form, which must have Width bytes. Unpack
@@ -183,7 +184,7 @@ func (s *Scheme) mustPack() {
 
 // ErrNoWayBack reports that a scheme cannot compute an id from its image. The reason is that ids are texts, or that a
 // test has called Narrow on the scheme.
-var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image")
+var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
 
 // Back appends the canonical text of the id that has the given image and rest. Back uses the rest (bits that the image
 // lacks) only for UUIDs. The only error of Back is ErrNoWayBack.

@@ -198,7 +198,8 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("times of removed changes to sets: version must be %d, got %d", recordVersion, version)
+		return nil, fmt.Errorf("stored times of removed changes to sets: version must be %d, got %d",
+			recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {
 		name := d.text()
@@ -282,7 +283,7 @@ func (d *decoder) users() []capping.UserID {
 	for i := range users {
 		step := d.number()
 		if d.err == nil && (step > d.most-last || step == 0 && i > 0) {
-			d.err = fmt.Errorf("users must ascend and be at most %d", d.most)
+			d.err = fmt.Errorf("user ids must ascend and be at most %d", d.most)
 			return nil
 		}
 		last += step

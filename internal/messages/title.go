@@ -14,7 +14,7 @@ const MaxTitle = 200
 // ErrNotRemembered is the error of Store.SetTitle for a message that the store has no space to remember, and would not
 // count.
 var ErrNotRemembered = errors.New(
-	"the store does not count this message now, because too many new messages have few users")
+	"the store cannot keep a title for this message now, because too many new messages have few users")
 
 // CheckTitle returns the title of a message without blanks at its ends. CheckTitle returns an error if the title is not
 // UTF-8, has a hidden character, or is longer than MaxTitle. The title "" means that the message has no title.
@@ -23,11 +23,12 @@ func CheckTitle(title string) (string, error) {
 		return "", errors.New("a title must be UTF-8")
 	}
 	if at := strings.IndexFunc(title, hidden); at >= 0 {
-		return "", fmt.Errorf("a title has no control characters, got %q at byte %d", firstRune(title[at:]), at)
+		return "",
+			fmt.Errorf("a message title must have no control characters, got %q at byte %d", firstRune(title[at:]), at)
 	}
 	title = strings.TrimSpace(title)
 	if n := utf8.RuneCountInString(title); n > MaxTitle {
-		return "", fmt.Errorf("a title has at most %d characters, got %d", MaxTitle, n)
+		return "", fmt.Errorf("a message title must have at most %d characters, got %d", MaxTitle, n)
 	}
 	return title, nil
 }

@@ -60,7 +60,8 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 		select {
 		case <-before:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: the file system has not answered an earlier call yet: %w", path, ctx.Err())
+			return fmt.Errorf("%s: the file system has not yet answered an earlier call for this file: %w",
+				path, ctx.Err())
 		}
 	}
 }

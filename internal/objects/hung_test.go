@@ -62,7 +62,7 @@ func TestADirectoryThatHangsHoldsNobodyUp(t *testing.T) {
 		"delete":    func(ctx context.Context) error { return d.Delete(ctx, "bitmaps/a") },
 	} {
 		// its time may be up before it begins
-		testkit.FailsWith(t, "has not answered an earlier call yet", func() error {
+		testkit.FailsWith(t, "has not yet answered an earlier call", func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			err := operation(ctx)

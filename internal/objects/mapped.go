@@ -38,9 +38,10 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case stat.Mode()&fs.ModeType != 0:
-		return nil, fmt.Errorf("map %s: must be a regular file", path)
+		return nil, fmt.Errorf("map file %s into memory: must be a regular file", path)
 	case stat.Size() != sizeBytes || sizeBytes < 1:
-		return nil, fmt.Errorf("map %s: file has %d bytes and must have %d", path, stat.Size(), sizeBytes)
+		return nil, fmt.Errorf("map file %s into memory: the file has %d bytes and must have %d",
+			path, stat.Size(), sizeBytes)
 	}
 	_ = f.Chmod(0o444) // fails on a read-only file system and on another user's file
 	raw, err := syscall.Mmap(int(f.Fd()), 0, int(sizeBytes), syscall.PROT_READ, syscall.MAP_SHARED)
