@@ -5,5 +5,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 CAPPER_BENCH_FACTOR=$(awk -v f="${FACTOR:-1}" 'BEGIN {print 1 / f}') \
-  go test -tags storms -count=1 -timeout 60m -run '^TestComparedWithTheUsualDesign$' -v ./internal/capping/redisstore |
-  sed -n 's/^ *\(|.*\)/\1/p; /bench_test.go.*factor/p; /^--- FAIL/p; /Error/p'
+  go test -tags storms -count=1 -timeout 60m -run '^(TestComparedWithTheUsualDesign|TestManyGroupsCompared|TestSpreadComparedWithDense)$' \
+  -v ./internal/capping/redisstore |
+  sed -nE 's/^ *(\|.*)/\1/p; /bench_test.go.*factor/p; s/^ *bench_(groups|spread)_test.go:[0-9]+: //p; /^ *--- FAIL/p; /Error/p'

@@ -14,6 +14,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # As programs are shipped: tests without the race detector share the compiled packages of the programs.
 plain() { CGO_ENABLED=0 GOFLAGS=-trimpath "$@"; }
+# vet is lint's, and nobody debugs these binaries: without their tables a hundred of them are linked in less time.
+# GOGC, where it is set, is meant for the compiler.
+plain_test() { plain go test -vet=off -ldflags='-s -w' -exec 'env -u GOGC' -timeout 60m "$@"; }
 
 # The packages whose tests start no server and build no program, but for the slow ones beside a store, a service
 # or a program: the domain and the leaves.
@@ -36,29 +39,37 @@ sequential_packages() {
   done
 }
 
-# Further packages whose own code starts no goroutine: what tests of them start is a program, a chart, a measurement
-# or a package with tests of its own.
+# Further packages whose own code starts no goroutine that shares memory: what tests of them start is a program, a
+# browser, a chart, a measurement or a package with tests of its own.
 plain_packages() {
-  printf './internal/%s\n' architecture deploytest/alerts deploytest/charts deploytest/compose pressure version yamltree
+  printf './cmd/%s\n' capper segmentbuild
+  printf './internal/%s\n' architecture audit/verify console/browsertest deploytest/alerts deploytest/charts \
+    deploytest/compose ids pressure sizing version whatif yamltree
   printf './scripts/%s\n' sbom scale
 }
 
 # Arithmetic that is ten times slower under the race detector, though few of its tests start a goroutine: make test
-# does without the detector, make storms runs most of it once more with it.
+# does without the detector, and repeats the tests of files that start goroutines with it.
 arithmetic_packages() { quick_packages | grep -xE '\./internal/(audience|bitmap|capping|pacing|pacing/pacingtest)'; }
+concurrent_files() { arithmetic_packages | sed 's|$|/*_test.go|' | xargs -I{} bash -c "grep -lE '^\s*go |\.Go\(|\"sync' {}" || true; }
 
-# The longest tests of these packages that use one goroutine: make storms does not repeat them.
-one_goroutine='ReturnRemovesTheSlots|PlaceIsTheRule|LossesDoNotAddUp|MergeMovesLater|ReturnFromAMergedLog'
-one_goroutine+='|ASearchForRoomEndsAtItsBound|MemoryShares|MemoryOnAClock|MemoryWaits|MixesOfPacers|ASharedPacerGivesOutItsRate'
-one_goroutine+='|CallersBite|KeysFarApartAreFound|EveryArrayIsSearched|WordsOfCodes|EncodesLikeRoaring|JudgeByTheStoreSuite'
+# Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic:
+# make test runs the same code with the race detector.
+raced_storms='^(cmd/capper|internal/app|internal/server) '
+raced_storms+='|^internal/capping/.*store (TestTorture|TestNeverWrongWhenAnswersAreCut|TestNeverWrongWhenConnectionsBreak)$'
+
+# Measurements, which make bench runs.
+measurements='TestAMillionKeys|TestComparedWithTheUsualDesign|TestCostOfChanges|TestCostOfTheCheck|TestManyGroupsCompared'
+measurements+='|TestPacingComparedWithOthers|TestPermitsComparedWithASortedSet|TestPermitsPerSecond|TestSpreadComparedWithDense'
 
 # Files with storms, from which make storms, make test and their own test take which tests are which.
 storm_files() { grep -rlE --include='*_test.go' '^//go:build .*\bstorms\b' cmd internal lookup scripts | sort; }
-storms() {
-  storm_files | while read -r file; do
+tests_of() { # files of standard input
+  while read -r file; do
     sed -nE "s|^func ((Test\|Fuzz)[A-Z0-9_][A-Za-z0-9_]*)\(.*|${file%/*} \1|p" "$file"
   done | grep -v ' TestMain$'
 }
+storms() { storm_files | tests_of; }
 
 # first PACKAGE… puts these packages before the others of standard input: the longest must not end alone.
 first() {
@@ -74,7 +85,7 @@ case ${1:-} in
   list) storms; exit ;;
   quick)
     shift
-    plain go test -p 3 -vet=off -ldflags='-s -w' -exec 'env -u GOGC' "$@" $(quick_packages | first $waiting)
+    plain_test -p 3 "$@" $(quick_packages | first $waiting)
     exit
     ;;
 esac
@@ -108,9 +119,7 @@ scripts/cluster.sh up "$dir/cluster" --node-timeout 15000 # nobody breaks it, an
 . "$dir/cluster/env"
 export CAPPER_TEST_S3="$dir/s3/env" CAPPER_TEST_REDIS CAPPER_TEST_BIN="$dir/bin"
 plain go build -ldflags='-s -w' -o "$dir/bin/" ./cmd/...
-# The race detector wants cgo; programs that tests compile are as they are shipped. vet is lint's, and
-# nobody debugs these binaries: without their tables a hundred of them are linked in less time.
-# GOGC, where it is set, is meant for the compiler.
+# The race detector wants cgo; programs that tests compile are as they are shipped.
 race() {
   CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 60m "$@"
 }
@@ -119,30 +128,34 @@ case ${1:-} in
   storms)
     # Alerts that must not fire need a machine that is not busy with something else: they come last and alone.
     quiet=TestWhatIsShippedWatchesRealServices
-    names="^($(storms | cut -d' ' -f2 | grep -vxF $quiet | sort -u | paste -sd'|'))\$"
-    # Storms wait for servers most of the time: the longest package runs several at once, beside the others. Arithmetic
-    # fills the processor meanwhile.
-    longest=internal/capping/redisstore
-    beside arithmetic race -p 1 -skip "^Test($one_goroutine)\$" $(arithmetic_packages)
-    beside longest race -tags storms -parallel 3 -run "$names" ./$longest
+    all=$(storms | grep -vE " ($quiet|$measurements)\$")
+    # run COMMAND… takes packages and tests of standard input.
+    run() {
+      local tests
+      tests=$(cat)
+      "$@" -tags storms -run "^($(cut -d' ' -f2 <<<"$tests" | sort -u | paste -sd'|'))\$" \
+        $(cut -d' ' -f1 <<<"$tests" | sort -u | sed 's|^|./|' |
+          first internal/capping/redisstore internal/deploytest/drills internal/capping/pebblestore)
+    }
+    # Storms wait for servers most of the time: several run at once.
+    beside raced run race -p 1 <<<"$(grep -E "$raced_storms" <<<"$all")"
     failed=0
-    race -tags storms -p 2 -run "$names" $(storms | cut -d' ' -f1 | sort -u | grep -vxF $longest | sed 's|^|./|' |
-      first internal/deploytest/drills cmd/capper internal/capping/pebblestore) || failed=$?
-    for one in $started; do
-      wait "$one" || failed=$?
-    done
-    cat "$dir/arithmetic.log" "$dir/longest.log"
-    race -tags storms -run "^$quiet\$" ./internal/deploytest/alerts || failed=$?
+    run plain_test -p 2 -parallel 3 <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
+    wait $started || failed=$?
+    cat "$dir/raced.log"
+    plain_test -tags storms -run "^$quiet\$" ./internal/deploytest/alerts || failed=$?
     exit $failed
     ;;
   '')
     plainly=$(sequential_packages; arithmetic_packages; plain_packages)
-    plain go test -p 3 -vet=off -ldflags='-s -w' -exec 'env -u GOGC' $(first $waiting <<<"$plainly")
+    plain_test -p 3 $(first $waiting cmd/capper internal/console/browsertest cmd/segmentbuild <<<"$plainly")
     (cd client && race ./...) # a module of its own
     module=$(go list -m)
     race -p 3 $(go list ./... | sed "s|^$module|.|" | grep -vxF "$plainly" |
-      first internal/capping/redisstore cmd/capper internal/console/browsertest internal/segments/ingest \
-        internal/server internal/segments/publish internal/capping/pebblestore cmd/segmentbuild)
+      first internal/capping/redisstore internal/segments/ingest internal/server internal/segments/publish \
+        internal/capping/pebblestore)
+    race -p 3 -run "^($(concurrent_files | tests_of | cut -d' ' -f2 | paste -sd'|'))\$" \
+      $(concurrent_files | xargs -n1 dirname | sort -u)
     ;;
   *) race -tags storms "$@" ;;
 esac
