@@ -11,13 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"capper/internal/testkit"
 )
 
 // Variable is the name of the environment variable with the addresses of a Redis Cluster that is already running, for
@@ -166,8 +167,7 @@ func (c *Cluster) stop() {
 }
 
 func script(args ...string) error {
-	_, file, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(file), "..", "..", "scripts", "cluster.sh")
+	path := filepath.Join(testkit.Root(), "scripts", "cluster.sh")
 	out, err := exec.Command("bash", append([]string{path}, args...)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("cluster.sh %s: %w\n%s", args[0], err, out)

@@ -62,3 +62,9 @@ func TestOpenWhenReadWaitsForTheReader(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4, Receive(t, got))
 }
+
+func TestRootHasTheScripts(t *testing.T) {
+	t.Parallel()
+	require.FileExists(t, filepath.Join(Root(), "go.mod"))
+	require.FileExists(t, filepath.Join(Root(), "scripts", "cluster.sh"))
+}

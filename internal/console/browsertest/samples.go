@@ -35,7 +35,9 @@ func (s *Service) Publish(active ...uint32) (generation string) {
 }
 
 func (s *Service) plan(active []uint32) *ingest.Plan {
-	input := func(name string) ingest.Input { return ingest.Input{Path: filepath.Join(root(), "testdata", name)} }
+	input := func(name string) ingest.Input {
+		return ingest.Input{Path: filepath.Join(testkit.Root(), "testdata", name)}
+	}
 	plan := &ingest.Plan{}
 	for _, name := range []string{"new.csv", "active.txt", "lapsed.txt", "vip.csv"} {
 		segment, _, _ := strings.Cut(name, ".")
@@ -64,7 +66,7 @@ func lines(users []uint32) (text string) {
 // Audience returns the users in the sample audience file of the test data.
 func (s *Service) Audience() (users []uint32) {
 	s.t.Helper()
-	file, err := os.Open(filepath.Join(root(), "testdata", "audience.txt"))
+	file, err := os.Open(filepath.Join(testkit.Root(), "testdata", "audience.txt"))
 	require.NoError(s.t, err)
 	defer file.Close()
 	for scanner := bufio.NewScanner(file); scanner.Scan(); {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +88,7 @@ func (s *Service) file() string { return filepath.Join(s.Dir, "capper.yaml") }
 // Configure writes the configuration file of the service: the sample configuration with the changes in Setup.
 func (s *Service) Configure(keys ...string) {
 	s.t.Helper()
-	sample, err := os.ReadFile(filepath.Join(root(), "testdata", "capper.yaml"))
+	sample, err := os.ReadFile(filepath.Join(testkit.Root(), "testdata", "capper.yaml"))
 	require.NoError(s.t, err)
 	text := string(sample)
 	change := func(was, is string) {
@@ -163,10 +162,4 @@ func (s *Service) Get(path string, answer any) {
 	defer response.Body.Close()
 	require.Equal(s.t, http.StatusOK, response.StatusCode, path)
 	require.NoError(s.t, json.NewDecoder(response.Body).Decode(answer))
-}
-
-// root returns the root directory of the repository.
-func root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }

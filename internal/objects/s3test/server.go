@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"capper/internal/testkit"
 )
 
 // EnvFile is the name of an environment variable: it contains the path of a file with the settings of a running S3
@@ -56,8 +57,7 @@ func failed(err error) int {
 
 // script runs scripts/s3.sh of this repository with the given arguments.
 func script(verb, dir string) error {
-	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "s3.sh")
+	path := filepath.Join(testkit.Root(), "scripts", "s3.sh")
 	out, err := exec.Command(path, verb, dir).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", path, verb, err, out)
