@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/sizing"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
@@ -167,14 +169,40 @@ func settled(t testing.TB, addrs []string) (all float64) {
 			require.NoError(t, err)
 			return !strings.Contains(tables, "rehashing target")
 		})
+		all += withoutConnections(t, client)
 		require.NoError(t, client.Close())
-		of := facts(t, addr)
-		all += number(t, of, "used_memory")
-		for _, beside := range []string{"mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"} {
-			all -= number(t, of, beside)
-		}
 	}
 	return all
+}
+
+var totalMemory = regexp.MustCompile(`tot-mem=(\d+)`)
+
+// withoutConnections is the memory of a server but that of its connections. CLIENT LIST computes the memory of each
+// connection at once. INFO's mem_clients_normal is up to a second old.
+func withoutConnections(t testing.TB, client *redis.Client) float64 {
+	t.Helper()
+	var info, clients *redis.Cmd
+	_, err := client.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
+		info = tx.Do(t.Context(), "info", "memory")
+		clients = tx.Do(t.Context(), "client", "list", "type", "normal")
+		return nil
+	})
+	require.NoError(t, err)
+	of := topology.ParseInfo(text(t, info))
+	used := number(t, of, "used_memory") - number(t, of, "mem_cluster_links") - number(t, of, "mem_aof_buffer")
+	for _, m := range totalMemory.FindAllStringSubmatch(text(t, clients), -1) {
+		n, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(t, err)
+		used -= n
+	}
+	return used
+}
+
+func text(t testing.TB, answer *redis.Cmd) string {
+	t.Helper()
+	text, err := answer.Text()
+	require.NoError(t, err)
+	return text
 }
 
 // What goes over the wire, and to a replica, for each user of a blast.
