@@ -6,7 +6,7 @@ import "testing"
 
 func TestScriptAgreesWithJudgeForLong(t *testing.T) {
 	t.Parallel()
-	inBothLayouts(t, func(t *testing.T, l layout) { scriptAgreesWithJudge(t, l, judgeRounds) })
+	inBothLayouts(t, func(t *testing.T, l layout) { scriptAgreesWithJudge(t, l, 8) })
 }
 
 func TestScriptAgreesWithUnionForLong(t *testing.T) {

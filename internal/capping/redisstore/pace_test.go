@@ -96,7 +96,7 @@ func randomLimits(r *rand.Rand) (limits []pacing.Limit) {
 // The script and Place implement the same rule. TestPaceScriptAgreesWithPlaceOften has more histories.
 func TestPaceScriptAgreesWithPlace(t *testing.T) {
 	t.Parallel()
-	paceScriptAgreesWithPlace(t, 0, placeHistories/5)
+	paceScriptAgreesWithPlace(t, 0, 30)
 }
 
 // paceScriptAgreesWithPlace compares script and Place on random histories, with the seeds from up to but not
@@ -137,7 +137,7 @@ func paceScriptAgreesWithPlace(t *testing.T, from, to uint64) {
 func TestJoinedRequestsDivideOneGrant(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, patiently)
-	for seed := range uint64(placeHistories / 5) {
+	for seed := range uint64(30) {
 		r, referee := rand.New(rand.NewPCG(seed, 3)), newReferee()
 		var targets []pacing.Target
 		for i := range 1 + r.IntN(3)/2 {
