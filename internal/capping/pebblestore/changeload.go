@@ -124,7 +124,7 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 		c.readAround(prefix)
 	}
 	if err := c.rewrite(nil); err != nil {
-		return nil, fmt.Errorf("rewrite the changes to sets: %w", err)
+		return nil, fmt.Errorf("rewrite the stored changes to sets: %w", err)
 	}
 	if err := db.AcceptedLostChanges(); err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	}
 	at := c.lists.Stamp(b, now)
 	if at >= capping.Never {
-		return nil, interval{}, fmt.Errorf("time of the change must be below %d, got %d", capping.Never, at)
+		return nil, interval{}, fmt.Errorf("change to a set: the time must be below %d, got %d", capping.Never, at)
 	}
 	record := live.RecordOf(b, at)
 	batch := c.db.NewBatch()
@@ -193,16 +193,17 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
-		return errors.New("set must have a name")
+		return errors.New("change to a set must name the set")
 	case b.At < 0 || b.At >= capping.Never:
-		return fmt.Errorf("time of the change must be from 0 to below %d, got %d", capping.Never, b.At)
+		return fmt.Errorf("change to a set: the time must be from 0 to below %d, got %d", capping.Never, b.At)
 	case len(b.Add)+len(b.Remove)+len(b.Forget) == 0:
-		return errors.New("change must have users")
+		return errors.New("change to a set must have users")
 	}
 	for _, users := range [][]capping.UserID{b.Add, b.Remove, b.Forget} {
 		for i := 1; i < len(users); i++ {
 			if users[i-1] >= users[i] {
-				return fmt.Errorf("users of a change must ascend, but user %d follows user %d", users[i], users[i-1])
+				return fmt.Errorf("change to a set: the user ids must ascend, but user %d follows user %d",
+					users[i], users[i-1])
 			}
 		}
 	}

@@ -34,7 +34,8 @@ func loadLives(db *database.DB) (lives, error) {
 	l := make(lives)
 	for ok := it.First(); ok; ok = it.Next() {
 		if len(it.Value()) != lifeSize {
-			return nil, fmt.Errorf("value %x of key %q: must have %d bytes", it.Value(), it.Key(), lifeSize)
+			return nil, fmt.Errorf("stored number of resets of a pacer: value %x of key %q must have %d bytes",
+				it.Value(), it.Key(), lifeSize)
 		}
 		l[string(it.Key()[len(lifePrefix):])] = binary.BigEndian.Uint32(it.Value())
 	}

@@ -204,7 +204,7 @@ func TestFilesGoneWhileOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(config.Path))
 	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "down" })
-	requireDown(t, s, "removed or replaced while it was open")
+	requireDown(t, s, "removed or replaced while the store was open")
 	_ = s.Close() // errors of a broken database do not matter
 	refused(t, config, "the store is missing")
 }

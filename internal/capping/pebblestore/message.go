@@ -106,11 +106,12 @@ func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 
 func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, err error) {
 	if len(value) <= 8 || len(value) > 8+capping.MaxMessageText {
-		return 0, m, fmt.Errorf("message record must have 9 to %d bytes, got %d", 8+capping.MaxMessageText, len(value))
+		return 0, m, fmt.Errorf("stored message record must have 9 to %d bytes, got %d",
+			8+capping.MaxMessageText, len(value))
 	}
 	at := binary.BigEndian.Uint64(value)
 	if at > uint64(2*capping.Never) {
-		return 0, m, fmt.Errorf("message record must expire at %d at the latest, got %d", 2*capping.Never, at)
+		return 0, m, fmt.Errorf("stored message record must expire at %d at the latest, got %d", 2*capping.Never, at)
 	}
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }

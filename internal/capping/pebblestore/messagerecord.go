@@ -33,7 +33,7 @@ func decodeRecord(value []byte) (*record, error) {
 // decodeVersioned decodes a stored value that consists of a version byte and JSON.
 func decodeVersioned[Value any](value []byte, version byte, what string) (*Value, error) {
 	if len(value) == 0 || value[0] != version {
-		return nil, fmt.Errorf("%s with %d bytes must begin with the version %d", what, len(value), version)
+		return nil, fmt.Errorf("stored %s of %d bytes must begin with the format version %d", what, len(value), version)
 	}
 	v := new(Value)
 	if err := json.Unmarshal(value[1:], v); err != nil {

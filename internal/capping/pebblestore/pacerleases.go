@@ -96,7 +96,7 @@ func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, l
 		return l.db.Sync(ctx)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("keep the lease of a request for permits: %w", err)
+		return 0, fmt.Errorf("store the lease of a request for permits: %w", err)
 	}
 	return state, nil
 }

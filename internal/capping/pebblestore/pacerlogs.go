@@ -165,7 +165,8 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	}
 	e := &entry{key: string(key)}
 	if err := e.load(l.db); err != nil {
-		err = fmt.Errorf("log of pacer %q cannot be read; reset it with DELETE /v1/pacers/%s: %w", pacer, pacer,
+		err = fmt.Errorf("stored log of pacer %q cannot be read; reset the pacer with DELETE /v1/pacers/%s: %w",
+			pacer, pacer,
 			err)
 		if !isDamage(err) {
 			return nil, err // a later read may succeed

@@ -187,7 +187,7 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("list of retentions must have a multiple of %d bytes, at most %d, got %d",
+		return nil, fmt.Errorf("stored list of retentions must have a multiple of %d bytes, at most %d bytes, got %d",
 			size, maxRetentions*size, len(value))
 	}
 	for ; len(value) > 0; value = value[size:] {
@@ -197,7 +197,7 @@ func decodeRetentions(value []byte) (noted retentions, err error) {
 				r.millis, r.until, 2*capping.Never)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("retention must be shorter than the one before, %d ms, got %d ms",
+			return nil, fmt.Errorf("stored list of retentions must descend, but %d ms is followed by %d ms",
 				noted[n-1].millis, r.millis)
 		}
 		noted = append(noted, r)

@@ -32,18 +32,20 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	if len(value)%capping.EntrySize == logHeader {
 		log, version = log[logHeader:], int(value[0])
 		if version != logVersion {
-			return nil, version, fmt.Errorf("log of sends must have the format %d, got %d", logVersion, version)
+			return nil, version, fmt.Errorf("stored log of a user's sends must have the format %d, got %d",
+				logVersion, version)
 		}
 	}
 	if len(log) == 0 || len(log) > maxLogSize {
-		return nil, version, fmt.Errorf("log of sends must have %d to %d bytes, got %d",
+		return nil, version, fmt.Errorf("stored log of a user's sends must have %d to %d bytes, got %d",
 			capping.EntrySize, maxLogSize, len(log))
 	}
 	if err := log.Check(); err != nil {
 		return nil, version, err
 	}
 	if last := log.At(log.Len() - 1); last >= capping.Never {
-		return nil, version, fmt.Errorf("log entry of a send must have a time below %d, got %d", capping.Never, last)
+		return nil, version, fmt.Errorf("stored log of a user's sends: the time of a send must be below %d, got %d",
+			capping.Never, last)
 	}
 	return log, version, nil
 }

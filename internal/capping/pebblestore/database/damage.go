@@ -124,10 +124,12 @@ func (d *damage) err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for user, err := range d.users {
-		return fmt.Errorf("the logs of %d users cannot be read, including user %d: %w", len(d.users), user, err)
+		return fmt.Errorf("the logs of sends of %d users cannot be read, including user %d: %w",
+			len(d.users), user, err)
 	}
 	for _, err := range d.pacers {
-		return fmt.Errorf("%d pacer logs cannot be read, for example: %w", len(d.pacers), err)
+		return fmt.Errorf("%d pacer logs (permits that pacers granted) cannot be read, for example: %w",
+			len(d.pacers), err)
 	}
 	if why := d.changes.Load(); why != nil {
 		return fmt.Errorf(

@@ -61,7 +61,7 @@ func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 // EndPauses ends all pauses with which disk delays errors.
 func (d *disk) EndPauses() { close(d.quit) }
 
-var errFrozen = errors.New("the store is out of service and rejects writes")
+var errFrozen = errors.New("the embedded store is out of service and rejects writes")
 
 // retryPause is the time for which disk delays the error of a table that could not be written.
 const retryPause = time.Second

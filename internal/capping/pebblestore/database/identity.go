@@ -149,7 +149,9 @@ func (d *DB) storedIdentity() (own identity, err error) {
 		return own, err
 	}
 	if len(mark) != 16 || len(id) == 0 {
-		return own, fmt.Errorf("identity mark %x of store %q: must have 16 bytes, and the store must have an id",
+		return own, fmt.Errorf(
+			"identity mark %x (counter that exposes an old copy) of store %q must have 16 bytes, and the store must "+
+				"have an id",
 			mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))

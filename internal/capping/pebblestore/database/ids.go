@@ -32,12 +32,14 @@ var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
-			return i, fmt.Errorf("ids: the check of dense ids must be empty, got %q", i.Check)
+			return i, fmt.Errorf(
+				"ids: dense ids have no key, so the fingerprint of the key (check) must be empty, got %q", i.Check)
 		}
 		return IDs{}, nil
 	}
 	if !word.MatchString(i.Kind) || !word.MatchString(i.Check) {
-		return i, fmt.Errorf("ids: kind %q and check %q must consist of letters and digits", i.Kind, i.Check)
+		return i, fmt.Errorf("ids: kind %q and fingerprint of the key (check) %q must consist of letters and digits",
+			i.Kind, i.Check)
 	}
 	return i, nil
 }

@@ -176,7 +176,8 @@ func (d *DB) loadUpgrade() error {
 		return err
 	}
 	if len(value) < 2 || value[1] != KeyLog {
-		return fmt.Errorf("upgrade record %x: must be a format number of one byte, and then the key of a user log",
+		return fmt.Errorf(
+			"stored upgrade record %x: must be a format number of one byte, and then the key of a user log",
 			value)
 	}
 	d.upgrade.Store(&upgrade{int(value[0]), logFormat, value[1:]})

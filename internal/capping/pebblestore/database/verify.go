@@ -131,7 +131,7 @@ func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error
 		case err != nil:
 			return err
 		case !isName(h.Name) || h.Typeflag != tar.TypeReg:
-			return &FormatError{fmt.Errorf("entry %q: must be a regular file", h.Name)}
+			return &FormatError{fmt.Errorf("entry %q of the backup archive: must be a regular file", h.Name)}
 		}
 		if err := yield(h, entries); err != nil {
 			return err

@@ -108,11 +108,12 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		want   string
 	}{
 		"a later version": {manifest(`"version": 1`, `"version": 3`), "version 3 is too new: this program reads versions up to 2"},
-		"ids missing":     {manifest(`"version": 1`, `"version": 2`), "ids are of the kind dense, which version 2 does not allow"},
-		"another kind":    {manifest(kind, "a diary"), `kind "a diary"`},
-		"no JSON":         {manifest("{", "["), "manifest.json"},
+		"ids missing": {manifest(`"version": 1`, `"version": 2`), "user ids are of the kind dense, which " +
+			"version 2 of this file does not allow"},
+		"another kind": {manifest(kind, "a diary"), `kind "a diary"`},
+		"no JSON":      {manifest("{", "["), "manifest.json"},
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
-			`entry "../000002.sst": must be a regular file`},
+			`entry "../000002.sst" of the backup archive: must be a regular file`},
 		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
 		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "the store or its files are not named"},
 	} {
