@@ -44,7 +44,7 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 	other := launch(t, onServer(t, redis, "{push: 2}", limits))
 	<-other.exited
 	require.Contains(t, other.log.String(),
-		"channels.push: has the number 2 here, but in stored sends channel push has the number 1")
+		"channels.push: has the number 2 in the configuration, but in stored sends channel push has the number 1")
 
 	write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1, mail: 2}", limits, true))
 	status := func() string { return fmt.Sprint(p.get("/v1/status")) }
@@ -52,7 +52,7 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 		return p.get("/v1/status")["config"].(map[string]any)["error"] != nil
 	})
 	require.Contains(t, status(),
-		"channels.mail: has the number 2 here, but in stored sends channel email has the number 2")
+		"channels.mail: has the number 2 in the configuration, but in stored sends channel email has the number 2")
 	got, err := p.filter("m", 7)
 	require.NoError(t, err)
 	require.Len(t, got.Allowed, 1, "the configuration before stays in force")
@@ -77,7 +77,7 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 		create(false)
 		p := launch(t, file)
 		<-p.exited
-		require.Contains(t, p.log.String(), "no store exists in namespace fc, which is new or lost its records: "+
+		require.Contains(t, p.log.String(), "Redis has no store in namespace fc, which is new or lost its records: "+
 			"set store.redis.create: true to create an empty store")
 	}
 	refused()

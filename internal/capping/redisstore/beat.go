@@ -186,8 +186,9 @@ var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL, 
 	"restart capper to create the store again from the remaining data (store.redis.create: true)")
 
 func channelError(r []string) error {
-	return fmt.Errorf("channels.%s: has the number %s here, but in stored sends channel %s has the number %s: "+
-		"give a new channel a number that was never used", r[0], r[1], r[2], r[3])
+	return fmt.Errorf(
+		"channels.%s: has the number %s in the configuration, but in stored sends channel %s has the number %s: "+
+			"give a new channel a number that was never used", r[0], r[1], r[2], r[3])
 }
 
 // runBeat runs beat.lua and returns its decoded reply.

@@ -24,7 +24,7 @@ func (f *fleet) start(ctx context.Context) error {
 		return m
 	}
 	if f.seen.Load().gone != nil {
-		return fmt.Errorf("no store exists in namespace %s, which is new or lost its records: "+
+		return fmt.Errorf("Redis has no store in namespace %s, which is new or lost its records: "+
 			"set store.redis.create: true to create an empty store", f.config.Namespace)
 	}
 	if err := f.restoreForOthers(ctx, had); err != nil {
@@ -131,7 +131,7 @@ func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 		all = append(all, p)
 	}
 	for p, err := range f.beginRestoration(ctx, all) {
-		return fmt.Errorf("restore the changes of sets in partition %d: %w", p, err)
+		return fmt.Errorf("restore lost changes of sets in partition %d of Redis: %w", p, err)
 	}
 	return nil
 }

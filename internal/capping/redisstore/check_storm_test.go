@@ -40,7 +40,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 	for _, addr := range c.Addrs {
 		require.NoError(t, c.Pause(addr))
 	}
-	is("down", "read the slots of the cluster: no node answers")
+	is("down", "read the hash slots of the Redis cluster: no node answers")
 	for _, addr := range c.Addrs {
 		require.NoError(t, c.Resume(addr))
 	}

@@ -54,14 +54,15 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 		},
 		"no password of the user": {
 			change: func(c *Config) { c.Username, c.Password = leastUser, "" },
-			want:   `username: "capper" has no password, so Redis would use the user default`,
+			want:   `username: "capper" has no password, so Redis would use the user 'default'`,
 		},
-		"no server":  {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
-		"no address": {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must contain at least one host:port"},
+		"no server": {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
+		"no address": {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must contain the host:port of at " +
+			"least one Redis server"},
 		"wild skew": {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1m0s, " +
 			"got -1ns"},
 		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 },
-			want: "replica_acks: must be healthy or 0 to 5, got 98"},
+			want: "replica_acks: must be the word healthy or a number from 0 to 5, got 98"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.set != nil {

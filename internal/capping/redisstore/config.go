@@ -132,7 +132,7 @@ func (i IDs) validate() error {
 		}
 	}
 	if !i.isDense() && i.Check == "" {
-		return fmt.Errorf("ids: check must be set for ids of the kind %s", i.Kind)
+		return fmt.Errorf("ids: the fingerprint of the key (check) must be set for ids of the kind %s", i.Kind)
 	}
 	return nil
 }
@@ -160,11 +160,11 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) validate() error {
 	var faults []error
 	if len(c.Addrs) == 0 {
-		faults = append(faults, errors.New("addrs: must contain at least one host:port"))
+		faults = append(faults, errors.New("addrs: must contain the host:port of at least one Redis server"))
 	}
 	if c.Username != "" && c.Password == "" && c.Credentials == nil {
 		faults = append(faults, fmt.Errorf(
-			"username: %q has no password, so Redis would use the user default instead: "+
+			"username: %q has no password, so Redis would use the user 'default' instead: "+
 				"set a password (any text if the user needs none)", c.Username))
 	}
 	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
@@ -172,7 +172,8 @@ func (c *Config) validate() error {
 	}
 	faults = append(faults, c.ReplicaAcks.Validate(), c.IDs.validate())
 	if c.AttemptTimeout < 10*time.Millisecond {
-		faults = append(faults, fmt.Errorf("attempt timeout: must be at least 10ms, got %v", c.AttemptTimeout))
+		faults = append(faults, fmt.Errorf(
+			"attempt timeout (for one attempt to reach Redis): must be at least 10ms, got %v", c.AttemptTimeout))
 	}
 	return errors.Join(faults...)
 }

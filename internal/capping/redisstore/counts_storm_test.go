@@ -175,11 +175,11 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	require.Equal(t, int64(1000), found[0].Recorded)
 	require.NoError(t, c.Pause(c.Addrs[0]))
 	found, err = s.MessageCounts(background(t, time.Second), message)
-	require.ErrorContains(t, err, "what is counted by message is undecided")
+	require.ErrorContains(t, err, "the counts of messages are undecided")
 	require.Empty(t, found)
 	for _, order := range []messages.Order{messages.ByLast, messages.ByAsked} {
 		listed, err := s.ListMessages(background(t, time.Second), messages.Query{Order: order, Max: 10})
-		require.ErrorContains(t, err, "what is counted by message is undecided")
+		require.ErrorContains(t, err, "the counts of messages are undecided")
 		require.Empty(t, listed)
 	}
 

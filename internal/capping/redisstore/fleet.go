@@ -149,7 +149,7 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	}
 	f.announced.Store(f.own.retention.Milliseconds())
 	if err != nil {
-		f.config.Logger.Warn("other instances do not know this configuration yet", "error", err)
+		f.config.Logger.Warn("the configuration could not be announced to other instances yet", "error", err)
 	}
 	return nil
 }

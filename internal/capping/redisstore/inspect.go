@@ -91,7 +91,7 @@ const attempt = 3 * time.Second
 // configuration. The Report holds the errors of the servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
-		return nil, errors.New("addrs: must contain at least one host:port")
+		return nil, errors.New("addrs: must contain the host:port of at least one Redis server")
 	}
 	config.Namespace = cmp.Or(config.Namespace, "fc")
 	if config.Clock == nil {

@@ -71,7 +71,7 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // lost data for another reason too, mendRecords does nothing.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
-		return fmt.Errorf("read the records of the store: %w", err)
+		return fmt.Errorf("read the records in Redis that describe the store: %w", err)
 	}
 	p := f.keyspace.FormatPartition()
 	if f.seen.Load().gone == nil || !f.top.Broken(p) || f.top.Lost()[p] != nil {
@@ -82,7 +82,7 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 		mode = script.Mend
 	}
 	if err := f.renew(ctx, mode); err != nil {
-		return fmt.Errorf("create the records of the store again: %w", err)
+		return fmt.Errorf("create the records in Redis that describe the store again: %w", err)
 	}
 	return nil
 }
@@ -95,11 +95,11 @@ func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.Accept
 	defer f.mu.Unlock()
 	defer f.told()
 	if _, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow()); err != nil {
-		return nil, fmt.Errorf("read the records about unsafe servers: %w", err)
+		return nil, fmt.Errorf("read the records in Redis about unsafe servers: %w", err)
 	}
 	mend := func() error {
 		for p, err := range f.beginRestoration(ctx, f.withUsers(f.top.AllBroken())) {
-			return fmt.Errorf("restore the changes of sets in partition %d: %w", p, err)
+			return fmt.Errorf("restore lost changes of sets in partition %d of Redis: %w", p, err)
 		}
 		return f.mendRecords(ctx)
 	}

@@ -52,7 +52,7 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 		ctx, cancel := context.WithTimeout(l.ctx, l.config.Timeout)
 		defer cancel()
 		if err := l.pack(ctx, p); err != nil && ctx.Err() == nil {
-			l.config.Logger.Warn("changes of sets were not packed", "partition", p, "error", err)
+			l.config.Logger.Warn("changes of sets in Redis were not compacted", "partition", p, "error", err)
 		}
 	})
 }
@@ -125,7 +125,7 @@ func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.I
 			return err
 		}
 	}
-	return errors.New("another instance packs the same changes of sets")
+	return errors.New("another instance already compacts the same changes of sets")
 }
 
 func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]capping.Instant) (done bool, err error) {
@@ -253,7 +253,7 @@ func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *
 func (l *liveLogs) packRun(ctx context.Context, p int, op *packOperation) error {
 	return l.config.Quietly(func() *dispatch.Run {
 		r := l.config.Dispatcher.NewRun(nil, true)
-		r.Faults.What = "the packing of changes of sets is"
+		r.Faults.What = "the compaction of changes of sets is"
 		r.Add(op, p)
 		r.Do(ctx)
 		return r
@@ -335,7 +335,7 @@ func (l *liveLogs) settleOwed(ctx context.Context) error {
 		cancel()
 		if err != nil {
 			l.owe(p, owed, nil)
-			faults = append(faults, fmt.Errorf("remove changes of sets from partition %d: %w", p, err))
+			faults = append(faults, fmt.Errorf("remove changes of sets from partition %d of Redis: %w", p, err))
 			if len(faults) == 3 { // the store is in trouble: a later attempt follows
 				break
 			}

@@ -233,7 +233,7 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("partition %d receives changes of sets faster than this instance can read them", p)
+	return fmt.Errorf("partition %d of Redis receives changes of sets faster than this instance can read them", p)
 }
 
 // renewOnce reads the live change log after the version in the argument "asked". The argument "asked" is the known

@@ -325,7 +325,7 @@ func (c *messageCounts) each(ctx context.Context, commands []single, partitions 
 	}
 	return c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)
-		r.Faults.What = "what is counted by message is"
+		r.Faults.What = "the counts of messages are"
 		for i := range commands {
 			r.Add(&commands[i], partitions[i])
 		}

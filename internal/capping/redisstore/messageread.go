@@ -116,7 +116,7 @@ func hash(partition int, key string) reading {
 func (c *messageCounts) do(ctx context.Context, reads []reading) error {
 	return c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)
-		r.Faults.What = "what is counted by message is"
+		r.Faults.What = "the counts of messages are"
 		for i := range reads {
 			r.Add(&reads[i].readOperation, reads[i].partition)
 		}

@@ -53,7 +53,7 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	adds := make([]addOperation, len(deltas))
 	err := c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)
-		r.Faults.What = "some of what was answered by message is"
+		r.Faults.What = "some counts of messages are"
 		for i := range adds {
 			adds[i] = addOperation{counts: c, delta: &deltas[i], flush: newFlush(),
 				begins: deltas[i].Begins(c.config.Memory)}

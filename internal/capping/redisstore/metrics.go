@@ -114,7 +114,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	var refused error
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total",
-		Help: "Failed requests to Redis, by kind; for corrupt, wrong_type and deadline, the number of undecided users.",
+		Help: "Failures of Redis by kind. The kinds corrupt, wrong_type and deadline count users without a decision; " +
+			"all other kinds count failed requests.",
 	}, []string{"store", "kind"}))
 	var doubled error
 	m.shards, doubled = register(registerer, newShards())

@@ -76,7 +76,7 @@ const ofPermits = "the call for permits is"
 const mostMerges = 2 * pacing.MaxPacers
 
 // errFull reports that the log of a pacer was full again after every merge of its entries.
-var errFull = errors.New("the log of a pacer is still full after merging its entries")
+var errFull = errors.New("the stored log of a pacer is still full after its entries were merged")
 
 // Take implements TakePermits of pacing.Store.
 func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {

@@ -93,7 +93,8 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 		}
 		without(t, client, "-hmget", "-pexpire", "-set", "-wait")
 		require.ErrorContains(t, open(),
-			`the user "capper" may not run set, hmget, pexpire, wait: deploy/redis.acl lists the required permissions`)
+			`the user "capper" may not run set, hmget, pexpire, wait: the file deploy/redis.acl lists the `+
+				`required permissions`)
 		without(t, client, "resetkeys", "~other:*")
 		require.ErrorContains(t, open(), `the user "capper" may not use the keys fc:*`)
 		without(t, client)

@@ -180,7 +180,7 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool {
 		_, problem := s.top.State()
-		return strings.Contains(problem, "node "+stranger+": belongs to another cluster")
+		return strings.Contains(problem, "node "+stranger+": belongs to another Redis cluster")
 	})
 	filter(t, s, batchOf("a", spread(200)))
 }

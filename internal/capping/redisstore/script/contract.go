@@ -158,7 +158,7 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 }
 
 // ErrReply reports a Redis reply that does not have the form that the script returns.
-var ErrReply = errors.New("the Redis reply does not have the form that the script returns")
+var ErrReply = errors.New("the reply of Redis does not have the form that capper's Lua script returns")
 
 // DecodeVerdicts decodes the reply of filter.lua into the verdicts of the items' users, and returns the number of
 // decided users. A user whose log cannot be judged stays Unavailable, and bad counts that user.

@@ -38,7 +38,8 @@ type LiveVersion struct {
 // ParseLiveVersion parses the text of a live change log's version.
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
-		return v, fmt.Errorf("live change log: the version must have more than %d characters, got %q",
+		return v, fmt.Errorf(
+			"live change log in Redis: the name of the latest record must have more than %d characters, got %q",
 			2*LiveHex, text)
 	}
 	v.ID, v.Nonce = text[:LiveHex], text[LiveHex:2*LiveHex]

@@ -63,7 +63,7 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 	return nil
 }
 
-var errUnlooked = fmt.Errorf("the sentinel keys of some partitions could not be read")
+var errUnlooked = fmt.Errorf("the sentinel keys (keys that reveal lost data) of some partitions could not be read")
 
 // explained returns the partitions whose open breach (possible loss of logs) explains that their sentinel key or mark
 // is gone. The argument "now" is what INFO says at present about the node's evictions and append-only file.

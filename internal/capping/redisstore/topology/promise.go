@@ -184,7 +184,7 @@ func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
 		if err != nil {
-			return fmt.Errorf("read the settings of a server: %w", err)
+			return fmt.Errorf("read the settings of a Redis server: %w", err)
 		}
 		n.judge(found.facts)
 	}
@@ -244,7 +244,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	case asked == nil:
 		return nil
 	case asked.info.Err() != nil:
-		return fmt.Errorf("read the number of evicted keys: %w", asked.info.Err())
+		return fmt.Errorf("read the number of keys that a Redis server evicted: %w", asked.info.Err())
 	case s == nil:
 		return errNotExamined // a refresh has meanwhile found that the node is a replica
 	}
@@ -271,7 +271,7 @@ var errNotExamined error = notExamined{}
 
 type notExamined struct{}
 
-func (notExamined) Error() string { return "the server's promises are looked at" }
+func (notExamined) Error() string { return "the settings of the server are being checked" }
 
 func (notExamined) Remedy() fault.Remedy {
 	return fault.Remedy{Kind: fault.Down, Unknown: true, Refresh: true}
@@ -484,7 +484,8 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 // mend or keep returns an error, Accept accepts no breach.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
-		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",
+		return nil, &AcceptError{fmt.Errorf(
+			"a Redis server does not respond, so it is unknown whether it evicts keys: %w",
 			err)}
 	}
 	found, err := t.acceptable(ctx)

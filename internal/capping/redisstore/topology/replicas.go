@@ -133,7 +133,7 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	}
 	found, err := n.replicas(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the replicas of a master: %w", err)
+		return nil, fmt.Errorf("read the replicas of a Redis master: %w", err)
 	}
 	return n.keepCount(found), nil
 }
@@ -217,7 +217,7 @@ func (n *Node) judgeRole(err error) error {
 		n.nameless.Store(true)
 		return nil
 	}
-	return fmt.Errorf("read the addresses of replicas: %w", err)
+	return fmt.Errorf("read the addresses of Redis replicas: %w", err)
 }
 
 // uncounted returns the address of a live replica that was not counted, or "" if there is none. If more replicas than

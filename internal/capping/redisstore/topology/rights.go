@@ -60,7 +60,8 @@ func (r *rights) denied(who string, e *Rules) error {
 	if lacking == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the user %q %s: deploy/redis.acl lists the required permissions", who, e.user(),
+	return fmt.Errorf("%s: the user %q %s: the file deploy/redis.acl lists the required permissions",
+		who, e.user(),
 		strings.Join(lacking, " and "))
 }
 

@@ -47,9 +47,9 @@ func (v *view) of(members map[string]bool) bool {
 // stranger returns an error that says why the view does not describe our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
-		return fmt.Errorf("node %s: reports no node that serves slots", v.from.addr)
+		return fmt.Errorf("node %s: reports no cluster node that serves hash slots", v.from.addr)
 	}
-	return fmt.Errorf("node %s: belongs to another cluster: "+
+	return fmt.Errorf("node %s: belongs to another Redis cluster: "+
 		"remove it from addrs, or restart capper if the cluster was created again", v.from.addr)
 }
 
@@ -92,7 +92,7 @@ func (n *Node) confusion(ranges []slotRange) error {
 		}
 		addr, id := n.resolve(part.members[0].addr), part.members[0].id
 		if other, known := masters[addr]; known && other != id {
-			return fmt.Errorf("node %s: several nodes have the address %s: "+
+			return fmt.Errorf("node %s: reports that several nodes have the address %s: "+
 				"set cluster-preferred-endpoint-type to ip or hostname on them, or give each node its own port",
 				n.addr, addr)
 		}
@@ -104,7 +104,7 @@ func (n *Node) confusion(ranges []slotRange) error {
 func (t *Topology) refreshCluster(ctx context.Context) error {
 	best, err := t.survey(ctx)
 	if best == nil {
-		return fmt.Errorf("read the slots of the cluster: no node answers: %w", err)
+		return fmt.Errorf("read the hash slots of the Redis cluster: no node answers: %w", err)
 	}
 	t.adopt(best)
 	return nil
@@ -231,12 +231,13 @@ func parseSlots(reply []any) ([]slotRange, error) {
 	for i, described := range reply {
 		fields, _ := described.([]any)
 		if len(fields) < 2 {
-			return nil, fmt.Errorf("cluster slots: range %d is not valid: %v", i, described)
+			return nil, fmt.Errorf("reply to CLUSTER SLOTS: slot range %d is not valid: %v", i, described)
 		}
 		start, ok := fields[0].(int64)
 		end, ok2 := fields[1].(int64)
 		if !ok || !ok2 || start < 0 || end < start || end >= slotCount {
-			return nil, fmt.Errorf("cluster slots: range %d from %v to %v is not valid", i, fields[0], fields[1])
+			return nil, fmt.Errorf("reply to CLUSTER SLOTS: slot range %d from %v to %v is not valid",
+				i, fields[0], fields[1])
 		}
 		ranges[i] = slotRange{start: int(start), end: int(end)}
 		for _, node := range fields[2:] {
@@ -256,12 +257,12 @@ func parseSlots(reply []any) ([]slotRange, error) {
 func parseMember(described any) (member, error) {
 	fields, _ := described.([]any)
 	if len(fields) < 2 {
-		return member{}, fmt.Errorf("cluster slots: node %v is not valid", described)
+		return member{}, fmt.Errorf("reply to CLUSTER SLOTS: node %v is not valid", described)
 	}
 	host, _ := fields[0].(string)
 	port, ok := fields[1].(int64)
 	if !ok || port < 1 || port > 65535 {
-		return member{}, fmt.Errorf("cluster slots: node %v has an invalid port %v", host, fields[1])
+		return member{}, fmt.Errorf("reply to CLUSTER SLOTS: node %v has an invalid port %v", host, fields[1])
 	}
 	var m member
 	if len(fields) > 2 {

@@ -37,7 +37,7 @@ func TestParseSlots(t *testing.T) {
 	for _, bad := range [][]any{{"x"}, {[]any{int64(1)}}, {[]any{int64(-1), int64(5)}}, {[]any{int64(6), int64(5)}},
 		{[]any{int64(0), int64(16384)}}} {
 		_, err := parseSlots(bad)
-		require.ErrorContains(t, err, "cluster slots: range 0", "%v", bad)
+		require.ErrorContains(t, err, "reply to CLUSTER SLOTS: slot range 0", "%v", bad)
 	}
 }
 
