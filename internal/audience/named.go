@@ -62,7 +62,7 @@ func checkNamed(name string) error {
 	t, err := (&scanner{rest: name, column: 1}).next()
 	switch {
 	case name == All || name == Default:
-		return fmt.Errorf("name %q has a fixed meaning in expressions: use another name", name)
+		return fmt.Errorf("name %q has a fixed meaning in audience expressions: use another name", name)
 	case err != nil || t.kind != nameToken || t.text != name:
 		return fmt.Errorf(`must be 1 to %d letters, digits, ".", "_", "-", "/" or "+", the first a letter or digit`,
 			MaxName)
@@ -100,10 +100,12 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	names, nesting := e.root.measure(expanded, out.used)
 	switch {
 	case names > MaxExpanded:
-		return nil, fmt.Errorf("the expression must have at most %d names after its named expressions are expanded",
+		return nil, fmt.Errorf(
+			"the audience expression must have at most %d names after its named expressions are expanded",
 			MaxExpanded)
 	case nesting > MaxNesting:
-		return nil, fmt.Errorf("the expression must have at most %d levels after its named expressions are expanded",
+		return nil, fmt.Errorf(
+			"the audience expression must have at most %d levels of nesting after its named expressions are expanded",
 			MaxNesting)
 	}
 	out.root = e.root.replace(expanded)

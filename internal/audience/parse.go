@@ -45,7 +45,7 @@ type node struct {
 // the text is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
-		return nil, fmt.Errorf("an expression must have at most %d bytes, got %d", MaxText, len(text))
+		return nil, fmt.Errorf("an audience expression must have at most %d bytes, got %d", MaxText, len(text))
 	}
 	p := &parser{scanner: scanner{rest: text, column: 1}}
 	if err := p.advance(); err != nil {

@@ -108,7 +108,7 @@ func TestPlainExpressions(t *testing.T) {
 func TestBoundsOfExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a" + strings.Repeat(" ", 4_096): "an expression must have at most 4096 bytes, got 4097",
+		"a" + strings.Repeat(" ", 4_096): "an audience expression must have at most 4096 bytes, got 4097",
 		strings.Repeat("a|", 256) + "a":  "column 513: an expression must have at most 256 names",
 		nested(MaxNesting + 1):           "column 65: an expression must have at most 64 parentheses within each other",
 		strings.Repeat("(", 4_000):       "column 65: an expression must have at most 64 parentheses within each other",
@@ -193,9 +193,11 @@ func TestFaultsOfNamedExpressions(t *testing.T) {
 			"a: a refers to itself: a → b → c → a"},
 		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"},
 			"b: b refers to itself: b → c → b"},
-		"syntax":  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
-		"all":     {map[string]string{"all": "b"}, `all: name "all" has a fixed meaning in expressions: use another name`},
-		"default": {map[string]string{"default": "b"}, `default: name "default" has a fixed meaning in expressions: use another name`},
+		"syntax": {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
+		"all": {map[string]string{"all": "b"}, `all: name "all" has a fixed meaning in audience expressions: ` +
+			`use another name`},
+		"default": {map[string]string{"default": "b"}, `default: name "default" has a fixed meaning in audience ` +
+			`expressions: use another name`},
 		"bad names": {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") +
 			"\n" + badName("-a") + "\n" + badName("a b")},
 		"several": {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b " +
@@ -220,7 +222,7 @@ func TestHugeExpansionsAreRefused(t *testing.T) {
 	}
 	_, err := NewNamed(texts)
 	require.EqualError(t, err,
-		"x011: the expression must have at most 1024 names after its named expressions are expanded")
+		"x011: the audience expression must have at most 1024 names after its named expressions are expanded")
 
 	deep := map[string]string{"y00": "vip"}
 	for i := range 70 {
@@ -228,7 +230,7 @@ func TestHugeExpansionsAreRefused(t *testing.T) {
 	}
 	_, err = NewNamed(deep)
 	require.EqualError(t, err,
-		"y65: the expression must have at most 64 levels after its named expressions are expanded")
+		"y65: the audience expression must have at most 64 levels of nesting after its named expressions are expanded")
 
 	named, err := NewNamed(map[string]string{"many": strings.Repeat("a|", 255) + "a"})
 	require.NoError(t, err)

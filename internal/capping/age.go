@@ -44,11 +44,12 @@ func behind(segments Segments, set string) bool {
 
 // behindError returns an error that names the sets for which the generation lacks changes by API calls.
 func behindError(generation string, sets []string) error {
-	return fmt.Errorf("generation %s lacks live changes of set %s, which a newer generation contained: "+
+	return fmt.Errorf("generation %s of the segments lacks API changes of set %s, which a newer generation contained: "+
 		"publish a build whose export of the set began later", generation, strings.Join(sets, ", "))
 }
 
 // tooOldError returns an error that names the suppressed sets that are older than their max_age.
 func tooOldError(generation string, sets []string) error {
-	return fmt.Errorf("generation %s: set %s is older than its max_age", generation, strings.Join(sets, ", "))
+	return fmt.Errorf("generation %s of the segments: the data of set %s is older than its max_age",
+		generation, strings.Join(sets, ", "))
 }

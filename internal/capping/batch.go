@@ -77,12 +77,14 @@ const MaxShadow = 32
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
-		return fmt.Errorf("batch of %d users must have one group and one verdict per user, got %d and %d",
+		return fmt.Errorf(
+			"batch of %d users must have one group and one verdict per user, got %d groups and %d verdicts",
 			len(b.Users), len(b.Groups), len(verdicts))
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
-		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, b.Retention)
+		return fmt.Errorf("retention (time for which sends are stored): must be %v to %v, got %v",
+			MinRetention, MaxRetention, b.Retention)
 	case b.At < 0 || b.At >= Never:
-		return fmt.Errorf("batch time must be between the years 2024 and 2058, got %d", b.At)
+		return fmt.Errorf("batch of decisions: the time must be between the years 2024 and 2058, got %d", b.At)
 	case b.Record && b.At != 0:
 		return errors.New("batch that records sends must use the current time of the store")
 	case b.Record && b.Token == (Token{}):
@@ -93,7 +95,7 @@ func (b *Batch) Check(verdicts []Verdict) error {
 
 func (b *Batch) checkRules() error {
 	if len(b.Rules) == 0 || len(b.Rules) > maxGroups {
-		return fmt.Errorf("batch must have 1 to %d groups of rules, got %d", maxGroups, len(b.Rules))
+		return fmt.Errorf("batch of decisions must have 1 to %d groups of rules, got %d", maxGroups, len(b.Rules))
 	}
 	if !allBelow(b.Groups, len(b.Rules)) {
 		return fmt.Errorf("a user belongs to group %d of rules, but the batch has only %d groups",
@@ -101,14 +103,16 @@ func (b *Batch) checkRules() error {
 	}
 	for g, rules := range b.Rules {
 		if len(rules) > maxRules {
-			return fmt.Errorf("group %d must have at most %d rules, got %d", g, maxRules, len(rules))
+			return fmt.Errorf("group %d of rules must have at most %d rules, got %d", g, maxRules, len(rules))
 		}
 		for i := range rules {
 			if err := rules[i].check(); err != nil {
 				return fmt.Errorf("group %d: rule %d: %w", g, i, err)
 			}
 			if rules[i].Shadow && i >= MaxShadow {
-				return fmt.Errorf("group %d: rule %d: a shadow rule must be among the first %d rules", g, i, MaxShadow)
+				return fmt.Errorf(
+					"group %d of rules: rule %d: a shadow rule (on trial, denies nobody) must be among the first %d "+
+						"rules", g, i, MaxShadow)
 			}
 		}
 	}
@@ -158,9 +162,10 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of %d users must have one result per user, got %d", len(users), len(released))
+		return fmt.Errorf("release of sends of %d users must have one result per user, got %d",
+			len(users), len(released))
 	case token == (Token{}):
-		return errors.New("release must name the message id")
+		return errors.New("release of sends must name the message id")
 	}
 	return nil
 }

@@ -406,6 +406,6 @@ func (d *Decisions) Zone(i int) *time.Location {
 
 // missing returns the error for a generation that lacks sets which the policy requires.
 func missing(generation string, sets []string) error {
-	return fmt.Errorf("generation %s lacks set %s, which the configuration requires",
+	return fmt.Errorf("generation %s of the segments lacks set %s, which the configuration requires",
 		generation, strings.Join(sets, ", "))
 }

@@ -100,11 +100,13 @@ func (l Log) Entries() []Entry {
 // the entries must be in time order.
 func (l Log) Check() error {
 	if len(l)%EntrySize != 0 {
-		return fmt.Errorf("log of sends must have a multiple of %d bytes, got %d", EntrySize, len(l))
+		return fmt.Errorf("stored log of a user's sends: the size must be a multiple of %d bytes, got %d",
+			EntrySize, len(l))
 	}
 	for i := 1; i < l.Len(); i++ {
 		if l.At(i) < l.At(i-1) {
-			return fmt.Errorf("log of sends must be sorted by time, but entry %d is earlier than the entry before", i)
+			return fmt.Errorf(
+				"stored log of a user's sends must be sorted by time, but entry %d is earlier than the entry before", i)
 		}
 	}
 	return nil

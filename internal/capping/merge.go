@@ -47,17 +47,20 @@ type Merged struct {
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
-		return fmt.Errorf("merge of %d users must have one log and one result per user, got %d and %d",
+		return fmt.Errorf(
+			"merge of sends of %d users must have one log and one result per user, got %d logs and %d results",
 			len(m.Users), len(m.Logs), len(merged))
 	case m.Retention < MinRetention || m.Retention > MaxRetention:
-		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, m.Retention)
+		return fmt.Errorf("retention (time for which sends are stored): must be %v to %v, got %v",
+			MinRetention, MaxRetention, m.Retention)
 	}
 	for i, log := range m.Logs {
 		if err := log.Check(); err != nil {
 			return fmt.Errorf("user %d: %w", m.Users[i], err)
 		}
 		if n := log.Len(); n > 0 && log.At(n-1) >= Never {
-			return fmt.Errorf("user %d: log entry must have a time below %d, got %d", m.Users[i], Never, log.At(n-1))
+			return fmt.Errorf("user %d: the time of a log entry (one send) must be below %d, got %d",
+				m.Users[i], Never, log.At(n-1))
 		}
 	}
 	for _, message := range m.Messages {

@@ -177,17 +177,17 @@ func TestMalformedMerge(t *testing.T) {
 			Logs: []capping.Log{logWith(capping.Entry{At: 1}, capping.Entry{At: 1})}, Retention: time.Hour}
 	}
 	require.NoError(t, good().Check(make([]capping.Merged, 1)))
-	require.ErrorContains(t, good().Check(nil), "merge of 1 users must have one log and one result per user, got 1 "+
-		"and 0")
+	require.ErrorContains(t, good().Check(nil), "merge of sends of 1 users must have one log and one result per user, "+
+		"got 1 logs and 0 results")
 	for want, spoil := range map[string]func(m *capping.Merge){
-		"merge of 2 users must have one log":           func(m *capping.Merge) { m.Users = append(m.Users, 8) },
-		"retention: must be":                           func(m *capping.Merge) { m.Retention = 0 },
-		"user 7: log of sends must have a multiple of": func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
+		"merge of sends of 2 users must":                 func(m *capping.Merge) { m.Users = append(m.Users, 8) },
+		"retention (time for which":                      func(m *capping.Merge) { m.Retention = 0 },
+		"user 7: stored log of a user's sends: the size": func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
 		"entry 1 is earlier than the entry before": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: 2},
 				capping.Entry{At: 1})
 		},
-		"user 7: log entry must have a time below 1099511627775": func(m *capping.Merge) {
+		"user 7: the time of a log entry (one send) must be below 1099511627775": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: capping.Never})
 		},
 		"message id must have 1 to": func(m *capping.Merge) { m.Messages = []capping.Message{{}} },

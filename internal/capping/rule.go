@@ -20,11 +20,12 @@ type Rule struct {
 func (r *Rule) check() error {
 	switch {
 	case r.Max < 0 || r.Max > LogBound:
-		return fmt.Errorf("max: must be 0 to %d, got %d", LogBound, r.Max)
+		return fmt.Errorf("max: must be 0 to %d sends, got %d", LogBound, r.Max)
 	case r.Hold < 0 || r.Hold > MaxRetention.Milliseconds():
-		return fmt.Errorf("hold: must be 0 to %d ms, got %d", MaxRetention.Milliseconds(), r.Hold)
+		return fmt.Errorf("hold (rolling window of a rule): must be 0 to %d ms, got %d",
+			MaxRetention.Milliseconds(), r.Hold)
 	case r.Until < r.Start || r.Until > Never:
-		return fmt.Errorf("period: must not end before it starts, got %d to %d", r.Start, r.Until)
+		return fmt.Errorf("calendar period of a rule must not end before it starts, got %d to %d", r.Start, r.Until)
 	case (r.Hold > 0) == (r.Until > 0):
 		return errors.New("rule must have either a rolling window or a calendar period")
 	}

@@ -94,10 +94,10 @@ func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
 // Check returns an error when the rate is invalid.
 func (r Rate) Check() error {
 	if r.UsersPerSecond < 0 || r.Burst < 0 {
-		return errors.New("users per second and burst must not be negative")
+		return errors.New("users per second and burst of a rate limit must not be negative")
 	}
 	if r.UsersPerSecond == 0 && r.Burst > 0 {
-		return errors.New("burst: must be 0 if users per second is 0")
+		return errors.New("burst of a rate limit must be 0 if its users per second are 0")
 	}
 	return nil
 }

@@ -226,11 +226,13 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"holdout a number": {held("5"), "f:4:10: holdout: must be a mapping, got 5"},
 		"holdout nothing":  {held("{salt: a}"), "holdout.percent: is required"},
 		"holdout no salt":  {held("{percent: 5}"), "f:4:10: holdout.salt: is required"},
-		"holdout 0": {held("{percent: 0, salt: a}"), "f:4:20: holdout.percent: must be above 0 and at " +
+		"holdout 0": {held("{percent: 0, salt: a}"), "f:4:20: holdout.percent: must be a percentage above 0 and at " +
 			"most 100, got 0"},
-		"holdout negative": {held("{percent: -5, salt: a}"), "holdout.percent: must be above 0 and at most " +
+		"holdout negative": {held("{percent: -5, salt: a}"), "holdout.percent: must be a percentage above 0 and at " +
+			"most " +
 			"100, got -5"},
-		"holdout too much": {held("{percent: 100.5, salt: a}"), "holdout.percent: must be above 0 and at most " +
+		"holdout too much": {held("{percent: 100.5, salt: a}"), "holdout.percent: must be a percentage above 0 and " +
+			"at most " +
 			"100, got 100.5"},
 		"holdout sign": {held("{percent: 5%, salt: a}"),
 			`holdout.percent: must be a number such as 5 or 0.5, got "5%"`},
@@ -247,7 +249,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"holdout salt number": {held("{percent: 5, salt: 2027}"), "holdout.salt: must be a string, got 2027"},
 		"holdout salt empty":  {held("{percent: 5, salt: ''}"), "holdout.salt: must not be empty"},
 		"holdout salt too long": {held("{percent: 5, salt: " + strings.Repeat("a", 129) + "}"),
-			"holdout.salt: must be 1 to 128 bytes, got 129"},
+			"holdout.salt: must be a text of 1 to 128 bytes, got 129"},
 		"holdout channel": {held("{percent: 5, salt: a, channels: [fax]}"),
 			"holdout.channels[0]: must be one of the configured channels"},
 		"holdout unknown key": {held("{percent: 5, slat: a}"),
@@ -288,7 +290,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"audience null":    {someLimits + "audiences: {a: }\n", "audiences.a: must be a string, got nothing"},
 		"audience twice":   {someLimits + "audiences: {a: b, a: c}\n", "audiences.a: is given twice"},
 		"audience of everybody": {someLimits + "audiences: {all: b}\n",
-			`audiences.all: name "all" has a fixed meaning in expressions: use another name`},
+			`audiences.all: name "all" has a fixed meaning in audience expressions: use another name`},
 		"audience name":        {someLimits + "audiences: {a b: b}\n", "audiences.a b: must be 1 to 128 letters"},
 		"audience syntax":      {someLimits + "audiences: {b: vip, a: vip & | new}\n", "f:4:24: audiences.a: column 7"},
 		"audience long syntax": {someLimits + "audiences:\n  a: |\n    vip &\n    ! new\n", "audiences.a: column 7"},
@@ -296,7 +298,8 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 			"audiences.a: a refers to itself: a → b → a"},
 		"audience of only it": {someLimits + "audiences: {a: a}\n", "f:4:16: audiences.a: a refers to itself: a → a"},
 		"audience huge": {someLimits + "audiences: {" + doubling(11) + "}\n",
-			"audiences.a11: the expression must have at most 1024 names after its named expressions are expanded"},
+			"audiences.a11: the audience expression must have at most 1024 names after its named expressions are " +
+				"expanded"},
 		"audiences too many": {someLimits + "audiences: {" + audiencesOf(1001) + "}\n",
 			"audiences: must be at most 1000 audiences, got 1001"},
 		"misspelt section": {someLimits + "supress: {a: all}\n",
@@ -360,8 +363,8 @@ func TestEveryFaultOfWhatWithholdsSendsIsReportedAtOnceInOrder(t *testing.T) {
 		`f:5:32: suppress.bounced.channel: is not a known key; did you mean "channels"?`,
 		`f:5:63: suppress.bounced.even_exempt: must be true or false, got 1`,
 		`f:5:70: suppress.x: must not be empty: leave it out to include all channels`,
-		`f:6:20: holdout.percent: must be above 0 and at most 100, got 200`,
-		`f:6:31: holdout.salt: must be 1 to 128 bytes, got 129`,
+		`f:6:20: holdout.percent: must be a percentage above 0 and at most 100, got 200`,
+		`f:6:31: holdout.salt: must be a text of 1 to 128 bytes, got 129`,
 		`f:8:20: limits.default[0].name: must be another name: in results this name stands for users denied by quiet`,
 		`f:8:62: limits.default[0].timezone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "nowhere"`,
 		`f:8:79: limits.default[0].shadow: must be true or false, got 1`,

@@ -28,7 +28,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 // that were ever added to the runs. DecodeRuns returns an error for runs that cannot occur in a log.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
-		return nil, fmt.Errorf("pacer log: the runs must have a multiple of %d bytes, got %d", RunSize, len(data))
+		return nil, fmt.Errorf("pacer log: the encoded runs of permits must have a multiple of %d bytes, got %d",
+			RunSize, len(data))
 	}
 	l := &Log{Total: total}
 	for ; len(data) > 0; data = data[RunSize:] {
@@ -47,7 +48,7 @@ func readUint(data []byte) (v uint64) {
 	return v
 }
 
-var errRuns = errors.New("the runs of a pacer log are not in order")
+var errRuns = errors.New("the runs of permits in a pacer log are not in order")
 
 // check returns an error if l is not a valid log.
 func (l *Log) check() error {
@@ -127,7 +128,7 @@ func (r *Remembered) Append(dst []byte) []byte {
 // DecodeRemembered decodes a grant that Remembered.Append encoded.
 func DecodeRemembered(data []byte) (*Remembered, error) {
 	if len(data) < RememberedHeader || data[8] > 1 {
-		return nil, errors.New("remembered grant is not valid")
+		return nil, errors.New("stored record of granted permits is not valid")
 	}
 	log, err := DecodeRuns(data[RememberedHeader:], int64(readUint(data[9:15])))
 	if err != nil {

@@ -45,9 +45,9 @@ type Limit struct {
 func (l Limit) Check() error {
 	switch {
 	case l.Max < 1 || l.Max > MaxMax:
-		return fmt.Errorf("max: must be from 1 to %d, got %d", MaxMax, l.Max)
+		return fmt.Errorf("max: must be a number of permits from 1 to %d, got %d", MaxMax, l.Max)
 	case l.Window < time.Microsecond || l.Window > MaxWindow || l.Window%time.Microsecond != 0:
-		return fmt.Errorf("window: must be whole microseconds up to %v, got %v", MaxWindow, l.Window)
+		return fmt.Errorf("window: must be a duration of whole microseconds up to %v, got %v", MaxWindow, l.Window)
 	}
 	return nil
 }

@@ -88,18 +88,20 @@ func (a *Ask) Remembers(granted int) bool {
 func (a *Ask) Check() error {
 	switch {
 	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
-		return fmt.Errorf("request for permits must have 1 to %d targets, got %d", MaxPacers, len(a.Targets))
+		return fmt.Errorf("request for permits must name 1 to %d pacers, got %d", MaxPacers, len(a.Targets))
 	case a.Permits < 0 || a.Permits > MaxPermits:
-		return fmt.Errorf("permits: must be from 0 to %d, got %d", MaxPermits, a.Permits)
+		return fmt.Errorf("request for permits: the number of permits must be from 0 to %d, got %d",
+			MaxPermits, a.Permits)
 	case a.MaxWait < 0 || a.MaxWait > MaxWait:
-		return fmt.Errorf("wait: must be from 0 to %v, got %v", MaxWait, a.MaxWait)
+		return fmt.Errorf("request for permits: the maximum wait must be from 0 to %v, got %v", MaxWait, a.MaxWait)
 	case a.Lasts < 0 || a.Lasts > MaxWait+callLasts:
-		return fmt.Errorf("memory: must be from 0 to %v, got %v", MaxWait+callLasts, a.Lasts)
+		return fmt.Errorf("request for permits: the time for which the store remembers it must be from 0 to %v, got %v",
+			MaxWait+callLasts, a.Lasts)
 	}
 	for i := range a.Targets {
 		t := &a.Targets[i]
 		if t.Pacer == "" {
-			return errors.New("target must name a pacer")
+			return errors.New("request for permits must name a pacer")
 		}
 		if slices.ContainsFunc(a.Targets[:i], func(u Target) bool {
 			return u.Pacer == t.Pacer &&
@@ -108,7 +110,7 @@ func (a *Ask) Check() error {
 			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
 		}
 		if t.Group != a.Group() {
-			return fmt.Errorf("targets %s and %s must belong to one group, got %q and %q",
+			return fmt.Errorf("request for permits: the pacers %s and %s must belong to one group, got %q and %q",
 				a.Targets[0].Pacer, t.Pacer, a.Group(),
 				t.Group)
 		}

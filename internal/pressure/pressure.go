@@ -110,7 +110,7 @@ func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 		return nil, errors.New("pressure: Config.Policy, Config.Policies and Config.Until must be set")
 	}
 	if cfg.Weeks < 0 || cfg.Weeks > MaxWeeks {
-		return nil, fmt.Errorf("pressure: weeks must be 1 to %d, got %d", MaxWeeks, cfg.Weeks)
+		return nil, fmt.Errorf("pressure: the number of weeks must be 1 to %d, got %d", MaxWeeks, cfg.Weeks)
 	}
 	cfg.defaults()
 	out := newOutput(&cfg)

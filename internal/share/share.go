@@ -56,9 +56,9 @@ type Share struct {
 func New(kind Kind, percent float64, salt string) (Share, error) {
 	switch {
 	case !(percent > 0 && percent <= 100): // also rejects NaN
-		return Share{}, fmt.Errorf("percent: must be above 0 and at most 100, got %v", percent)
+		return Share{}, fmt.Errorf("percent: must be a percentage above 0 and at most 100, got %v", percent)
 	case salt == "" || len(salt) > MaxSalt:
-		return Share{}, fmt.Errorf("salt: must be 1 to %d bytes, got %d", MaxSalt, len(salt))
+		return Share{}, fmt.Errorf("salt: must be a text of 1 to %d bytes, got %d", MaxSalt, len(salt))
 	}
 	s := Share{to: percent, salt: salt, prefix: string(kind) + ":" + salt + ":"}
 	s.below, s.all = bound(percent)
@@ -69,16 +69,16 @@ func New(kind Kind, percent float64, salt string) (Share, error) {
 // percent who are not in the share of "from" percent. The error names the invalid argument and its rule.
 func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	if !(from >= 0 && from < 100) {
-		return Share{}, fmt.Errorf("from: must be 0 or more and below 100, got %v", from)
+		return Share{}, fmt.Errorf("from: must be a percentage of at least 0 and below 100, got %v", from)
 	}
 	s, err := New(kind, to, salt)
 	switch {
 	case err != nil && !(to > 0 && to <= 100):
-		return Share{}, fmt.Errorf("to: must be above 0 and at most 100, got %v", to)
+		return Share{}, fmt.Errorf("to: must be a percentage above 0 and at most 100, got %v", to)
 	case err != nil:
 		return Share{}, err
 	case from >= to:
-		return Share{}, fmt.Errorf("to: must be above from, which is %v, got %v", from, to)
+		return Share{}, fmt.Errorf("to: must be a percentage above from, which is %v, got %v", from, to)
 	}
 	s.from = from
 	s.least, _ = bound(from)

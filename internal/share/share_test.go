@@ -72,11 +72,11 @@ func TestArguments(t *testing.T) {
 	t.Parallel()
 	for _, percent := range []float64{0, -1, 100.0001, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		_, err := share.New(share.Holdout, percent, "a")
-		require.ErrorContains(t, err, "percent: must be above 0 and at most 100")
+		require.ErrorContains(t, err, "percent: must be a percentage above 0 and at most 100")
 	}
 	for _, salt := range []string{"", strings.Repeat("a", share.MaxSalt+1)} {
 		_, err := share.New(share.Holdout, 5, salt)
-		require.ErrorContains(t, err, "salt: must be 1 to 128 bytes")
+		require.ErrorContains(t, err, "salt: must be a text of 1 to 128 bytes")
 	}
 	require.Len(t, of(newShare(t, share.Holdout, 100, strings.Repeat("a", share.MaxSalt)), 1000), 1000)
 	require.Empty(t, of(newShare(t, share.Holdout, math.SmallestNonzeroFloat64, "a"), 1000))
@@ -170,15 +170,15 @@ func TestBoundariesOfCells(t *testing.T) {
 		salt     string
 		fault    string
 	}{
-		"backwards":    {20, 10, "a", "to: must be above from, which is 20, got 10"},
-		"empty":        {10, 10, "a", "to: must be above from, which is 10, got 10"},
-		"below 0":      {-1, 10, "a", "from: must be 0 or more and below 100, got -1"},
-		"from 100":     {100, 100, "a", "from: must be 0 or more and below 100, got 100"},
-		"to 0":         {0, 0, "a", "to: must be above 0 and at most 100, got 0"},
-		"above 100":    {0, 100.5, "a", "to: must be above 0 and at most 100, got 100.5"},
+		"backwards":    {20, 10, "a", "to: must be a percentage above from, which is 20, got 10"},
+		"empty":        {10, 10, "a", "to: must be a percentage above from, which is 10, got 10"},
+		"below 0":      {-1, 10, "a", "from: must be a percentage of at least 0 and below 100, got -1"},
+		"from 100":     {100, 100, "a", "from: must be a percentage of at least 0 and below 100, got 100"},
+		"to 0":         {0, 0, "a", "to: must be a percentage above 0 and at most 100, got 0"},
+		"above 100":    {0, 100.5, "a", "to: must be a percentage above 0 and at most 100, got 100.5"},
 		"no number":    {math.NaN(), 10, "a", "from: must be"},
 		"to no number": {1, math.NaN(), "a", "to: must be"},
-		"no salt":      {1, 2, "", "salt: must be 1 to 128 bytes"},
+		"no salt":      {1, 2, "", "salt: must be a text of 1 to 128 bytes"},
 	} {
 		_, err := share.NewCell(share.Sample, c.from, c.to, c.salt)
 		require.ErrorContains(t, err, c.fault, name)

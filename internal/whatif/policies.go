@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-var errNotAsked = errors.New("a replay supports only decisions of recorded calls")
+var errNotAsked = errors.New("a replay of the audit supports only decisions about recorded calls")
 
 // likeness says for which users of a call the same rules hold under both policies.
 type likeness struct {

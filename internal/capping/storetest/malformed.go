@@ -13,8 +13,8 @@ import (
 // malformations lists mistakes in a batch because of which every store must reject the batch. The key of the map is a
 // part of the expected error, and the function makes the mistake in a valid batch.
 var malformations = map[string]func(b *capping.Batch){
-	"verdict per user, got 0 and 3":          func(b *capping.Batch) { b.Groups = nil },
-	"verdict per user, got 4 and 3":          func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"per user, got 0 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = nil },
+	"per user, got 4 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
 	"batch of 2 users must have one group":   func(b *capping.Batch) { b.Users = b.Users[:2] },
 	"groups of rules, got 0":                 func(b *capping.Batch) { b.Rules = nil },
 	"groups of rules, got 257":               func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
@@ -23,18 +23,18 @@ var malformations = map[string]func(b *capping.Batch){
 	"must have at most 255 rules, got 256":   func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
 	"group 0: rule 0: max: must be 0 to " +
 		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
-	"max: must be 0 to 1000, got -1":          func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
-	"rule 0: hold: must be 0 to":              func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
+	"max: must be 0 to 1000 sends, got -1":    func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
+	"rule 0: hold (rolling window of a rule)": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
 	"rule 0: rule must have either a rolling": func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
 	"end before it starts, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
-	"rule 32: a shadow rule must be among":  func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
-	"rule 254: a shadow rule must be among": func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
-	"retention: must be 1ms to":             func(b *capping.Batch) { b.Retention = 0 },
-	"retention: must be 1ms to 43920h0m0s":  func(b *capping.Batch) { b.Retention = -time.Hour },
-	"got 87840h0m0s":                        func(b *capping.Batch) { b.Retention = 10 * 366 * day },
+	"rule 32: a shadow rule (on trial":    func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
+	"rule 254: a shadow rule (on trial":   func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
+	"retention (time for which sends are": func(b *capping.Batch) { b.Retention = 0 },
+	"stored): must be 1ms to 43920h0m0s":  func(b *capping.Batch) { b.Retention = -time.Hour },
+	"got 87840h0m0s":                      func(b *capping.Batch) { b.Retention = 10 * 366 * day },
 	"records sends must have a message id": func(b *capping.Batch) {
 		b.Message, b.Token = capping.Message{},
 			capping.Token{}
@@ -63,7 +63,7 @@ func malformedBatch(f *fixture) {
 		require.Equal(f, make([]capping.Verdict, 3), verdicts, want)
 	}
 	b := f.batch(f.message(), users)
-	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "verdict per user, got 3 and 0")
+	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "per user, got 3 groups and 0 verdicts")
 	require.ErrorContains(f, f.store.Filter(context.Background(), &capping.Batch{}, nil), "retention")
 	for _, user := range users {
 		require.Zero(f, f.log(user).Len())
@@ -79,9 +79,9 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"release of 3 users must have one result per user, got 0": {capping.Message{ID: message}.Token(), 0},
-		"release of 3 users must have one result per user, got 4": {capping.Message{ID: message}.Token(), 4},
-		"release must name the message id":                        {capping.Token{}, 3},
+		"release of sends of 3 users must have one result per user, got 0": {capping.Message{ID: message}.Token(), 0},
+		"release of sends of 3 users must have one result per user, got 4": {capping.Message{ID: message}.Token(), 4},
+		"release of sends must name the message id":                        {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

@@ -243,17 +243,17 @@ func forget(f *fixture) {
 // malformations lists changes that make a valid request for permits invalid; each key is a part of the expected error
 // text.
 var malformations = map[string]func(a *pacing.Ask){
-	"targets, got 0":      func(a *pacing.Ask) { a.Targets = nil },
-	"targets, got 9":      func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },
-	"permits: must":       func(a *pacing.Ask) { a.Permits = -1 },
-	"got 100001":          func(a *pacing.Ask) { a.Permits = pacing.MaxPermits + 1 },
-	"wait: must":          func(a *pacing.Ask) { a.MaxWait = -1 },
-	"got 24h0m0.001s":     func(a *pacing.Ask) { a.MaxWait = pacing.MaxWait + time.Millisecond },
-	"must name a pacer":   func(a *pacing.Ask) { a.Targets[0].Pacer = "" },
-	"given twice":         func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
-	"limits, got 0":       func(a *pacing.Ask) { a.Targets[0].Limits = nil },
-	"limits, got 6":       func(a *pacing.Ask) { a.Targets[0].Limits = make([]pacing.Limit, pacing.MaxLimits+2) },
-	"max: must be from 1": func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 0, Window: time.Second}} },
+	"pacers, got 0":     func(a *pacing.Ask) { a.Targets = nil },
+	"pacers, got 9":     func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },
+	"of permits must":   func(a *pacing.Ask) { a.Permits = -1 },
+	"got 100001":        func(a *pacing.Ask) { a.Permits = pacing.MaxPermits + 1 },
+	"maximum wait must": func(a *pacing.Ask) { a.MaxWait = -1 },
+	"got 24h0m0.001s":   func(a *pacing.Ask) { a.MaxWait = pacing.MaxWait + time.Millisecond },
+	"must name a pacer": func(a *pacing.Ask) { a.Targets[0].Pacer = "" },
+	"given twice":       func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
+	"limits, got 0":     func(a *pacing.Ask) { a.Targets[0].Limits = nil },
+	"limits, got 6":     func(a *pacing.Ask) { a.Targets[0].Limits = make([]pacing.Limit, pacing.MaxLimits+2) },
+	"of permits from 1": func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 0, Window: time.Second}} },
 	"got 10000001": func(a *pacing.Ask) {
 		a.Targets[0].Limits = []pacing.Limit{{Max: pacing.MaxMax + 1, Window: time.Second}}
 	},
