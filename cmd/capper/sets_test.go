@@ -61,7 +61,8 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	run("rollback", without, "--at", place)
 	require.Equal(t, without, live(t, place))
 	testkit.Eventually(t, func() bool { return status(p)["error"] != nil })
-	require.Equal(t, "generation "+without+" is rejected: sets that the configuration requires are missing: opted-out",
+	require.Equal(t, "generation "+without+" is rejected: the published segments lack these sets, which the "+
+		"configuration requires: opted-out",
 		status(p)["error"])
 	require.Equal(t, with, status(p)["generation"])
 	require.True(t, p.ready())

@@ -119,21 +119,23 @@ func (a *amendment) read(ctx context.Context, session *publish.Session,
 func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error) {
 	switch {
 	case !base.Exists() && base.Fault != nil:
-		return nil, fmt.Errorf("amend cannot read the live generation and keep its segments and sets: %w", base.Fault)
+		return nil, fmt.Errorf(
+			"amend cannot keep the published segments and sets, because it cannot read the live generation: %w",
+			base.Fault)
 	case !base.Exists():
 		return nil, terminal.WithStatus(terminal.BadInput, errors.New(
-			"no generation is live, so amend cannot change it: publish a generation with segmentbuild build"))
+			"amend finds no published generation to change: publish the first one with segmentbuild build"))
 	case base.Fault != nil && a.add:
 		return nil, fmt.Errorf("users cannot be added to the live set, because the set cannot be read: %w", base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
 		return nil, terminal.Hinted(fmt.Errorf(
-			"the ids in the files cannot be numbered, because the live generation cannot be read: %w",
+			"amend cannot number the new user ids of the files, because it cannot read the live generation: %w",
 			base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {
 		if base.IsSegment(s.Name) {
 			return nil, terminal.Hinted(terminal.Misuse(fmt.Errorf(
-				"--set %s: is a segment in the live generation, but amend changes only sets", s.Name)),
+				"--set %s: names a segment of the live generation, but amend changes only sets", s.Name)),
 				"segmentbuild build publishes segments; "+
 					"segmentbuild inspect lists the segments and sets of the live generation")
 		}

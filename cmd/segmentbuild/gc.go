@@ -30,7 +30,7 @@ func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
 	}
 	if c.Lease <= 0 {
-		return terminal.Misuse(fmt.Errorf("--lease %s: must be more than 0", c.Lease))
+		return terminal.Misuse(fmt.Errorf("--lease %s: the duration must be more than 0", c.Lease))
 	}
 	if c.Delete && c.DryRun {
 		return terminal.Misuse(fmt.Errorf("give --delete or --dry-run, not both"))

@@ -68,7 +68,8 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 // users returns the synthetic users that the flags describe.
 func (c *generateCommand) users() (*Users, error) {
 	if c.IDs != ids.Dense.String() && c.As != "text" && c.As != "csv" {
-		return nil, fmt.Errorf("--as: must be text or csv for ids of the kind %s, got %s", c.IDs, c.As)
+		return nil, fmt.Errorf("--as: the file format must be text or csv for user ids of the kind %s, got %s",
+			c.IDs, c.As)
 	}
 	users := &Users{First: c.First, Count: c.Users, Contiguous: c.Layout == "contiguous", Seed: c.Seed}
 	for _, arg := range c.Segments {

@@ -64,7 +64,8 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 // Run reads and checks an earlier generation, and makes it live again.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
-		return terminal.Misuse(errors.New("--hold: must have a reason, which segmentbuild build and list show"))
+		return terminal.Misuse(errors.New(
+			"--hold: must have a reason as its value, which segmentbuild build and list show"))
 	}
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -218,7 +219,8 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	defer cancel()
 	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
-		return notThere(fmt.Errorf("release the hold: location %s has no published generation: %w", c.At, err))
+		return notThere(fmt.Errorf("release the hold that stops builds: location %s has no published generation: %w",
+			c.At, err))
 	}
 	if err != nil {
 		return timedOut(ctx, err)

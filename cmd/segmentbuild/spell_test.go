@@ -26,5 +26,5 @@ func TestGeneratedIDs(t *testing.T) {
 		"parquet",
 		"--out", t.TempDir())
 	require.Equal(t, 2, status)
-	require.Contains(t, said, "--as: must be text or csv for ids of the kind uuid, got parquet")
+	require.Contains(t, said, "--as: the file format must be text or csv for user ids of the kind uuid, got parquet")
 }

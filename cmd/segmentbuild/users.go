@@ -39,7 +39,7 @@ func (u *Users) Check() error {
 			return err
 		}
 		if sum += s.Percent; sum > 100.0001 {
-			return errors.New("all shares of segments together must be at most 100 %")
+			return errors.New("the percentages of all segments together must be at most 100 %")
 		}
 	}
 	return nil

@@ -64,7 +64,8 @@ func (s *Service) endLeases(ctx context.Context) {
 		err := s.api.ReturnEnded(ctx)
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			if failing = failed; failed {
-				s.logger.Warn("permits of ended leases stay used until the store accepts their return",
+				s.logger.Warn(
+					"unused permits of ended leases still count, because the store does not accept their return",
 					"error", err.Error())
 			} else if err == nil {
 				s.logger.Info("the store accepts the return of permits again")
@@ -79,7 +80,10 @@ const leasesEvery = time.Second
 // keepLists merges and removes live changes of sets in the background until ctx ends, so that look-ups in these sets
 // stay fast.
 func (s *Service) keepLists(ctx context.Context) {
-	s.lists.tend(ctx, s.clock, func(err error) { s.logger.Warn("live changes of sets", "error", err) })
+	s.lists.tend(ctx, s.clock, func(err error) {
+		s.logger.Warn("API changes of sets could not be merged or removed",
+			"error", err)
+	})
 }
 
 // countAnswers creates the counter that counts decisions by message, if the store can keep such counts.

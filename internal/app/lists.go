@@ -142,7 +142,8 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"%w: a rule uses the time zones of users, but generation %s lacks set %s of an earlier generation: "+
+		"%w: a rule uses the time zones of users, but generation %s of the segments lacks set %s of an earlier "+
+			"generation: "+
 			"the configuration change waits for a generation with the set",
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }

@@ -179,7 +179,7 @@ func TestRemovedChangesAreNotForgotten(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return w.status().Segments.Error != ""
 	})
-	require.Contains(t, w.status().Segments.Error, "the store already removed live changes up to")
+	require.Contains(t, w.status().Segments.Error, "the store already removed API changes up to")
 	require.Equal(t, []string{"as_of"}, w.status().Segments.Refused.Reasons)
 	require.Contains(t, w.metrics(), `capper_segments_refused{reason="as_of"} 1`)
 	require.Equal(t, second, w.status().Generation)

@@ -54,7 +54,7 @@ func (s *Service) endTracing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, traceTimeout-time.Second)
 	defer cancel()
 	if err := s.tracer.Close(ctx); err != nil {
-		s.logger.Warn("the last spans were not sent", "error", err)
+		s.logger.Warn("the last trace spans were not sent to the collector", "error", err)
 	}
 	return nil
 }

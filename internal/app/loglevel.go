@@ -26,7 +26,7 @@ func parse(name string) (level slog.Level, err error) {
 			return level, nil
 		}
 	}
-	return 0, fmt.Errorf("must be debug, info, warn or error, got %q", name)
+	return 0, fmt.Errorf("must be one of the log levels debug, info, warn and error, got %q", name)
 }
 
 // Name returns the name of a log level as the configuration spells it.

@@ -46,7 +46,9 @@ func (s *Service) loadSegments(ctx context.Context) error {
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
-		return fmt.Errorf("ids: is %s, but the segments at %s have ids of the kind %s: correct ids or segments.source",
+		return fmt.Errorf(
+			"ids: the configuration says %s, but the segments at %s have user ids of the kind %s: correct ids or "+
+				"segments.source",
 			s.config.IDs, s.config.Segments.Source, kind)
 	}
 	return nil

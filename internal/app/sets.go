@@ -29,7 +29,8 @@ func (s *Service) require(m *segments.Manifest) error {
 	if len(missing) == 0 {
 		return s.lists.missed(m, s.needs().Sets())
 	}
-	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
+	return fmt.Errorf("the published segments lack these sets, which the configuration requires: %s",
+		strings.Join(missing, ", "))
 }
 
 // needs returns the policy whose sets the published segments generations must contain: the current policy or, during
@@ -52,7 +53,8 @@ func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 			continue
 		}
 		faults = append(faults, fmt.Errorf(
-			"%s: generation %s lacks set %s%s: the configuration change waits for a generation with the set",
+			"%s: generation %s of the segments lacks set %s%s: the configuration change waits for a generation with "+
+				"the set",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}
 	if len(faults) == 0 {

@@ -144,7 +144,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.False(t, status.Ready)
 			require.Equal(t, []string{"de", "opted-out"}, status.Segments.Missing)
 			require.Contains(t, status.Segments.Error, "generation "+first+
-				" is rejected: sets that the configuration requires are missing: de, opted-out")
+				" is rejected: the published segments lack these sets, which the configuration requires: de, opted-out")
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 2\n")
 			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`,
 				w.log.String())
@@ -206,7 +206,8 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	status := w.status()
 	require.True(t, status.Ready)
 	require.Equal(t, first, status.Generation)
-	require.Equal(t, "generation "+second+" is rejected: sets that the configuration requires are missing: opted-out",
+	require.Equal(t, "generation "+second+" is rejected: the published segments lack these sets, which the "+
+		"configuration requires: opted-out",
 		status.Segments.Error)
 	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
 
@@ -237,13 +238,14 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			status := w.status()
 			require.Equal(t, strings.Join([]string{
 				"change is not possible yet: quiet[0].sets: " +
-					"generation " + first + " lacks set de: " +
+					"generation " + first + " of the segments lacks set de: " +
 					"the configuration change waits for a generation with the set",
 				"suppress.new: " +
-					"generation " + first + " lacks set new (the name is a segment there, but a set is required): " +
+					"generation " + first + " of the segments lacks set new (the name is a segment there, but a set " +
+					"is required): " +
 					"the configuration change waits for a generation with the set",
 				"suppress.opted-out: " +
-					"generation " + first + " lacks set opted-out: " +
+					"generation " + first + " of the segments lacks set opted-out: " +
 					"the configuration change waits for a generation with the set",
 			}, "\n"), status.Config.Error)
 			require.Equal(t, before, status.ConfigVersion)

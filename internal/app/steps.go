@@ -95,7 +95,7 @@ func (s *stack) stop() error {
 func (s *stack) undo(last step, running string) (err error) {
 	began := s.clock()
 	if last.unused && running != "" {
-		err = fmt.Errorf("%s: skipped until the process ends, because this step did not finish and may need it: %s",
+		err = fmt.Errorf("shutdown step %q was not run, because step %q is still running and may use the same resource",
 			last.down.name, running)
 	} else {
 		err = last.down.do(context.Background())

@@ -66,7 +66,7 @@ func TestStepsAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, errRunning)
 	require.ErrorContains(t, err, "stop calls: context deadline exceeded: step did not finish within 1ms, and step is "+
 		"still running")
-	require.ErrorContains(t, err, "stop store: skipped until the process ends, because this step did not finish "+
-		"and may need it: stop calls")
+	require.ErrorContains(t, err, `shutdown step "stop store" was not run, because step "stop calls" is still `+
+		"running")
 	require.Equal(t, []string{"start segments", "start store", "start calls", "stop segments"}, h.did)
 }

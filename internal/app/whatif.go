@@ -36,10 +36,11 @@ func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Se
 	}
 	g, err := segments.ReadGeneration(ctx, s.source, name)
 	if err != nil {
-		return nil, fmt.Errorf("read generation %s, which a recorded call used: %w", name, err)
+		return nil, fmt.Errorf("read generation %s of the segments, which a recorded call used: %w", name, err)
 	}
 	if have, want := audit.IDsOf(g.Scheme), s.recorded.IDs(); have != want {
-		return nil, fmt.Errorf("generation %s has ids of the kind %s, but the audit has ids of the kind %s",
+		return nil, fmt.Errorf(
+			"generation %s of the segments has user ids of the kind %s, but the audit has user ids of the kind %s",
 			name, have, want)
 	}
 	return publishedSegments{g.Snapshot()}, nil

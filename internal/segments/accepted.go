@@ -55,9 +55,10 @@ func (a *Accepted) check() error {
 	case a.ToSHA256 == a.FromSHA256:
 		return fmt.Errorf("to_sha256 %q: must differ from from_sha256", a.ToSHA256)
 	case a.Removed > a.Before:
-		return fmt.Errorf("removed %d: must be at most the number in before, which is %d", a.Removed, a.Before)
+		return fmt.Errorf("removed %d: the number of removed users must be at most %d, the value of before",
+			a.Removed, a.Before)
 	case a.ToSHA256 == "" && a.Removed != a.Before:
-		return fmt.Errorf("removed %d: must be %d, the number in before, for a set that no longer exists",
+		return fmt.Errorf("removed %d: must be %d, the value of before, because the set no longer exists",
 			a.Removed, a.Before)
 	case a.At.IsZero():
 		return errors.New("at: must be set")
@@ -104,7 +105,8 @@ func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 
 func (m *Manifest) checkAccepted() error {
 	if len(m.Accepted) > MaxAccepted {
-		return fmt.Errorf("accepted: must have at most %d acceptances, got %d", MaxAccepted, len(m.Accepted))
+		return fmt.Errorf("accepted: must be a list of at most %d accepted changes, got %d",
+			MaxAccepted, len(m.Accepted))
 	}
 	for i := range m.Accepted {
 		if err := m.Accepted[i].check(); err != nil {

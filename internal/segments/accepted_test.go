@@ -66,21 +66,21 @@ func TestOlderProgramsRefuseAManifestWithAcceptances(t *testing.T) {
 func TestAcceptancesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*segments.Accepted){
-		`accepted[0]: set name "a b"`:     func(a *segments.Accepted) { a.Set = "a b" },
-		`accepted[0]: set name ""`:        func(a *segments.Accepted) { a.Set = "" },
-		"exactly one must":                func(a *segments.Accepted) { a.Segment = "vip" },
-		`segment name "default"`:          func(a *segments.Accepted) { a.Set, a.Segment = "", "default" },
-		`from_sha256 "": must be`:         func(a *segments.Accepted) { a.FromSHA256 = "" },
-		`to_sha256 "x": must be empty`:    func(a *segments.Accepted) { a.ToSHA256 = "x" },
-		"must differ from from_sha256":    func(a *segments.Accepted) { a.ToSHA256 = a.FromSHA256 },
-		"removed 1001: must be at most":   func(a *segments.Accepted) { a.Removed = 1001 },
-		"for a set that no longer exists": func(a *segments.Accepted) { a.ToSHA256 = "" },
-		"valid UTF-8, got 0":              func(a *segments.Accepted) { a.Change = "" },
-		"change must be 1 to 64":          func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
-		"reason must be 1 to":             func(a *segments.Accepted) { a.Reason = "" },
-		"valid UTF-8, got 1025":           func(a *segments.Accepted) { a.Reason = strings.Repeat("x", 1025) },
-		"valid UTF-8, got 1":              func(a *segments.Accepted) { a.Reason = "\xff" },
-		"accepted[0]: at: must be set":    func(a *segments.Accepted) { a.At = time.Time{} },
+		`accepted[0]: set name "a b"`:      func(a *segments.Accepted) { a.Set = "a b" },
+		`accepted[0]: set name ""`:         func(a *segments.Accepted) { a.Set = "" },
+		"exactly one must":                 func(a *segments.Accepted) { a.Segment = "vip" },
+		`segment name "default"`:           func(a *segments.Accepted) { a.Set, a.Segment = "", "default" },
+		`from_sha256 "": must be`:          func(a *segments.Accepted) { a.FromSHA256 = "" },
+		`to_sha256 "x": must be empty`:     func(a *segments.Accepted) { a.ToSHA256 = "x" },
+		"must differ from from_sha256":     func(a *segments.Accepted) { a.ToSHA256 = a.FromSHA256 },
+		"removed 1001: must be at most":    func(a *segments.Accepted) { a.Removed = 1001 },
+		"because the set no longer exists": func(a *segments.Accepted) { a.ToSHA256 = "" },
+		"valid UTF-8, got 0":               func(a *segments.Accepted) { a.Change = "" },
+		"change must be 1 to 64":           func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
+		"reason must be 1 to":              func(a *segments.Accepted) { a.Reason = "" },
+		"valid UTF-8, got 1025":            func(a *segments.Accepted) { a.Reason = strings.Repeat("x", 1025) },
+		"valid UTF-8, got 1":               func(a *segments.Accepted) { a.Reason = "\xff" },
+		"accepted[0]: at: must be set":     func(a *segments.Accepted) { a.At = time.Time{} },
 	} {
 		a := accepted(segmentstest.Epoch)
 		spoil(&a)
@@ -90,7 +90,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 		require.Error(t, err, want)
 	}
 	_, err := withSets(t).WithAccepted(make([]segments.Accepted, segments.MaxAccepted+1))
-	require.EqualError(t, err, "accepted: must have at most 64 acceptances, got 65")
+	require.EqualError(t, err, "accepted: must be a list of at most 64 accepted changes, got 65")
 }
 
 func TestLaterManifestsCarryTheNewestAcceptances(t *testing.T) {

@@ -54,11 +54,12 @@ func IsBackKey(key string) bool {
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
 	case kind == ids.Uint64:
-		return errors.New("must be absent for ids of the kind uint64")
+		return errors.New("must be absent, because ids of the kind uint64 need no file of ids")
 	case !sha256Rule.MatchString(f.SHA256):
 		return fmt.Errorf("sha256 %q: must be 64 lower-case hex digits", f.SHA256)
 	case f.Key != BackKey(kind, f.SHA256):
-		return fmt.Errorf("key %q: must be %q for this sha256", f.Key, BackKey(kind, f.SHA256))
+		return fmt.Errorf("key %q: must be %q, the object key of the file with this sha256",
+			f.Key, BackKey(kind, f.SHA256))
 	case f.SizeBytes < 1 || f.SizeBytes > MaxDictionaryBytes*32:
 		return fmt.Errorf("size_bytes %d: must be from 1 to %d", f.SizeBytes, int64(MaxDictionaryBytes*32))
 	}
@@ -122,7 +123,7 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 // open checks the bytes of the BackFile against the manifest and returns a Back that uses them.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
-		return nil, fmt.Errorf("file has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
+		return nil, fmt.Errorf("file of ids has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
 	}
 	if got := Sum(raw); got != f.SHA256 {
 		return nil, fmt.Errorf("checksum mismatch: sha256 is %s, but the manifest says %s", got, f.SHA256)
@@ -133,7 +134,7 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	}
 	b, err := openBack(kind, raw, f.SHA256)
 	if err == nil && b.Len() != m.IDs.Count {
-		err = fmt.Errorf("file has %d ids, but the manifest says %d", b.Len(), m.IDs.Count)
+		err = fmt.Errorf("file of ids has %d ids, but the manifest says %d", b.Len(), m.IDs.Count)
 	}
 	if err != nil {
 		return nil, err

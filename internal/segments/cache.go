@@ -38,7 +38,7 @@ func newCache(dir, source string) *cache {
 // load reads the cached generation of segments, or returns an error if the function require rejects its manifest.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
-		return nil, errors.New("no cache directory is configured")
+		return nil, errors.New("no directory for the local copy of the segments is configured")
 	}
 	m, err := ReadLiveManifest(ctx, c.at)
 	if err == nil {

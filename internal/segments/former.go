@@ -19,7 +19,7 @@ import (
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
-	errNoEarlier  = errors.New("the location has no generation older than the published one")
+	errNoEarlier  = errors.New("the location has no generation of the segments older than the published one")
 )
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
@@ -165,10 +165,10 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		return nil, errEmptyCache
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the generation that an earlier start cached: %w", err)
+		return nil, fmt.Errorf("read the generation of the segments that an earlier start cached: %w", err)
 	}
 	if !m.SameIDs(next.Manifest) {
-		return nil, fmt.Errorf("cached generation %s cannot be compared with the new one: %w",
+		return nil, fmt.Errorf("cached generation %s of the segments cannot be compared with the new one: %w",
 			m.Generation, errOtherIDs)
 	}
 	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache, scheme: next.Scheme,
@@ -200,7 +200,8 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 			return
 		}
 		if !m.SameIDs(next.Manifest) {
-			errs[i] = fmt.Errorf("generation %s cannot be compared with the new one: %w", m.Generation, errOtherIDs)
+			errs[i] = fmt.Errorf("generation %s of the segments cannot be compared with the new one: %w",
+				m.Generation, errOtherIDs)
 			return
 		}
 		found[i] = &former{manifest: m, read: next.orRead(src), scheme: next.Scheme,
@@ -243,7 +244,8 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	}
 	before, err := c.was.load(ctx)
 	if err != nil {
-		return fmt.Errorf("generation %s removes users whom calls added, but %s cannot be read for the comparison: %w",
+		return fmt.Errorf(
+			"generation %s removes users whom API calls added, but generation %s cannot be read for the comparison: %w",
 			now.Generation(),
 			c.against(), errors.Join(append(faults, err)...))
 	}
@@ -304,11 +306,11 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the earlier generations: %w", err)
+		return nil, nil, fmt.Errorf("list the earlier generations of the segments: %w", err)
 	}
 	withdrawn, err = readWithdrawn(ctx, src)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read which generations were rolled back: %w", err)
+		return nil, nil, fmt.Errorf("read which generations of the segments were rolled back: %w", err)
 	}
 	for _, o := range list {
 		if name, ok := GenerationOf(o.Key); ok && name < one {

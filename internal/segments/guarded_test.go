@@ -125,7 +125,8 @@ func TestLossesBeyondTheBoundAreRefused(t *testing.T) {
 		first := goLiveWith(t, store, 0, sets{"opted-out": out, "sms/stop": bitmap.Of(1, 2), "other": out})
 		r := g.start(t)
 		require.Equal(t, []string{"no earlier generation was found, which is normal after a first publish: segments " +
-			"cache is empty, and the location has no generation older than the published one"}, r.Status().Unjudged)
+			"cache is empty, and the location has no generation of the segments older than the published " +
+			"one"}, r.Status().Unjudged)
 
 		goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of(), "sms/stop": bitmap.Of(1, 2), "other": out})
 		requireKept(t, r, first, "set opted-out is empty: all 2000 users left, but at most 2 may leave",

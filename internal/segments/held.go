@@ -319,12 +319,14 @@ func (r *Refresher) countLosses(c *comparison) {
 				loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
 		}
 		if loss.Overruled > 0 {
-			r.cfg.Logger.Warn("segments: a build overrules additions by calls, and lacks the users", "set", loss.Set,
+			r.cfg.Logger.Warn("segments: a build overrules additions by API calls, because it lacks the added users",
+				"set", loss.Set,
 				"users", loss.Overruled, "as_of", loss.AsOf.Format(time.RFC3339))
 		}
 	}
 	if len(c.unjudged) > 0 {
-		r.cfg.Logger.Warn("segments: protected sets are in use without a comparison", "reason",
+		r.cfg.Logger.Warn("segments: protected sets are in use without a comparison with an earlier generation",
+			"reason",
 			strings.Join(c.unjudged, "; "))
 	}
 }

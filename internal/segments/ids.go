@@ -120,7 +120,8 @@ func (m *Manifest) checkIDs() error {
 	}
 	for _, s := range m.Entries() {
 		if s.Max != nil && *s.Max >= m.IDs.Count {
-			return fmt.Errorf("%q: max %d: must be below the number of ids, which is %d", s.Name, *s.Max, m.IDs.Count)
+			return fmt.Errorf("segment or set %q: max %d: must be below the number of ids, which is %d",
+				s.Name, *s.Max, m.IDs.Count)
 		}
 	}
 	return nil
@@ -136,14 +137,15 @@ func (d *IDs) check() error {
 	case !checkRule.MatchString(d.Check):
 		return fmt.Errorf("check %q: must be 8 lower-case hex digits", d.Check)
 	case len(d.Dictionary) != 1:
-		return fmt.Errorf("dictionary: must have 1 layer, got %d", len(d.Dictionary))
+		return fmt.Errorf("dictionary: must be a list of 1 layer, got %d", len(d.Dictionary))
 	}
 	layer := &d.Dictionary[0]
 	switch {
 	case !sha256Rule.MatchString(layer.SHA256):
 		return fmt.Errorf("dictionary[0]: sha256 %q: must be 64 lower-case hex digits", layer.SHA256)
 	case layer.Key != DictionaryKey(layer.SHA256):
-		return fmt.Errorf("dictionary[0]: key %q: must be %q for this sha256", layer.Key, DictionaryKey(layer.SHA256))
+		return fmt.Errorf("dictionary[0]: key %q: must be %q, the object key of the file with this sha256",
+			layer.Key, DictionaryKey(layer.SHA256))
 	case layer.SizeBytes < 1 || layer.SizeBytes > MaxDictionaryBytes:
 		return fmt.Errorf("dictionary[0]: size_bytes %d: must be from 1 to %d", layer.SizeBytes,
 			int64(MaxDictionaryBytes))
@@ -314,17 +316,20 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
 	case s == nil:
-		return IDsErrorf("generation %s has ids of the kind %s, but file %s with their key is missing: "+
-			"restore the file from a backup or a service's cache, because a new key finds no user again",
+		return IDsErrorf(
+			"generation %s of the segments has ids of the kind %s, but file %s with their key is missing: "+
+				"restore the file from a backup or a service's cache, because a new key finds no user again",
 			m.Generation, m.IDs.Kind, IDsKey)
 	case m.IDs == nil:
-		return IDsErrorf("generation %s has dense ids, but %s names the kind %s", m.Generation, IDsKey, s.Kind())
+		return IDsErrorf("generation %s of the segments has dense ids, but file %s names the kind %s",
+			m.Generation, IDsKey, s.Kind())
 	case m.IDs.Kind != s.Kind().String():
-		return IDsErrorf("generation %s has ids of the kind %s, but %s names the kind %s",
+		return IDsErrorf("generation %s of the segments has ids of the kind %s, but file %s names the kind %s",
 			m.Generation, m.IDs.Kind, IDsKey,
 			s.Kind())
 	case m.IDs.Check != s.Check():
-		return IDsErrorf("generation %s was built with another key than the key in %s: the check is %s instead of %s",
+		return IDsErrorf(
+			"generation %s was built with another key than the key in %s: the key's fingerprint is %s instead of %s",
 			m.Generation, IDsKey, m.IDs.Check, s.Check())
 	}
 	return nil
@@ -339,7 +344,8 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	}
 	switch is := now.IDs(); {
 	case kind != is.Kind().String():
-		return IDsErrorf("generation %s has ids of the kind %s, but the generation in use, %s, has the kind %s",
+		return IDsErrorf(
+			"generation %s of the segments has ids of the kind %s, but the generation in use, %s, has the kind %s",
 			m.Generation,
 			kind, now.Generation(), is.Kind())
 	case check != is.Check():

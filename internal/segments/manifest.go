@@ -327,7 +327,7 @@ func (s *Segment) checkBitmap() error {
 	case !sha256Rule.MatchString(s.SHA256):
 		return fmt.Errorf("sha256 %q: must be 64 lower-case hex digits", s.SHA256)
 	case s.Key != BitmapKey(s.SHA256):
-		return fmt.Errorf("key %q: must be %q for this sha256", s.Key, BitmapKey(s.SHA256))
+		return fmt.Errorf("key %q: must be %q, the object key of the file with this sha256", s.Key, BitmapKey(s.SHA256))
 	case s.SizeBytes < 8 || s.SizeBytes > bitmap.MaxBytes:
 		return fmt.Errorf("size_bytes %d: must be from 8 to %d", s.SizeBytes, bitmap.MaxBytes)
 	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):

@@ -25,7 +25,8 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if !generationRule.MatchString(p.Generation) {
-		return p, fmt.Errorf("%s: generation %q: must be a generation name", CurrentKey, p.Generation)
+		return p, fmt.Errorf("%s: generation %q: must be a name such as 20261120T101500.000Z-0a1b2c3d",
+			CurrentKey, p.Generation)
 	}
 	if p.SHA256 != "" && !sha256Rule.MatchString(p.SHA256) {
 		return p, fmt.Errorf("%s: sha256 %q: must be 64 lower-case hex digits", CurrentKey, p.SHA256)

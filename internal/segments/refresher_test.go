@@ -210,7 +210,7 @@ var faults = []struct {
 	{"hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" },
 		"must be 64 lower-case hex digits"},
 	{"key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" },
-		"for this sha256"},
+		"with this sha256"},
 	{"cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality++ },
 		"bitmap has 3 users, but the manifest says 4"},
 	{"cardinality 0", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality = 0 }, "cardinality (0)"},
@@ -251,10 +251,10 @@ var faults = []struct {
 	{"a set's hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SHA256 = "../../etc/passwd" },
 		"must be 64 lower-case hex digits"},
 	{"a set's key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/../../x" },
-		"for this sha256"},
+		"with this sha256"},
 	{"a key made of a set's name",
 		func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/tz/Asia/Tokyo.roaring" },
-		"for this sha256"},
+		"with this sha256"},
 	{"a set's cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Cardinality++ },
 		"bitmap has 2 users, but the manifest says 3"},
 	{"a set's bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Sets[0].Max = number(99) },
@@ -457,7 +457,7 @@ func TestStartsFromTheCacheWhileTheSourceIsDown(t *testing.T) {
 		src.broken.Store(true)
 		err := segments.NewRefresher(segments.RefresherConfig{Source: src}).Load(t.Context())
 		require.ErrorContains(t, err, "connection refused")
-		require.ErrorContains(t, err, "no cache directory is configured")
+		require.ErrorContains(t, err, "no directory for the local copy of the segments is configured")
 	})
 	t.Run("the cache of another location is not used", func(t *testing.T) {
 		other := objectstest.Open(t, t.TempDir())

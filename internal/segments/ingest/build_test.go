@@ -192,9 +192,10 @@ func TestBuildFileSaysWhetherLastLinesEnd(t *testing.T) {
 		"segments: [{name: a, inputs: [a.txt]}]":                                      "the last line does not end",
 		"segments: [{name: a, inputs: [{path: a.txt, final_newline: optional}]}]":     "",
 		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: optional}": "",
-		"segments: [{name: a, inputs: [{path: a.txt, final_newline: no}]}]":           `segments[0].inputs[0].final_newline: must be required or optional, got "no"`,
+		"segments: [{name: a, inputs: [{path: a.txt, final_newline: no}]}]": `segments[0].inputs[0].final_newline: ` +
+			`must be one of the words required and optional, got "no"`,
 		"segments: [{name: a, inputs: [a.txt]}]\ndefaults: {final_newline: sometimes}": "defaults.final_newline: " +
-			"must be required or optional",
+			"must be one of the words required and optional",
 	} {
 		plan, err := Load(testFile(t, folder, "build.yaml", text), Input{}, new(Plan))
 		if err == nil {

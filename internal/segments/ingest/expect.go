@@ -45,7 +45,8 @@ func (r *reader) expectYoung(in Input, f FileReport) {
 		return
 	}
 	if f.ChangedAt == nil {
-		r.noteShortfall("%s: when it was written is not known, it must be less than %s ago (newer_than)", f.File,
+		r.noteShortfall("%s: the file must have been written less than %s ago (newer_than), but its time is unknown",
+			f.File,
 			in.Expect.NewerThan)
 		return
 	}

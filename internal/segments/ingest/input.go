@@ -55,7 +55,7 @@ func (in *Input) SetDelimiter(s string) error {
 		s = "\t"
 	}
 	if len(s) != 1 || strings.ContainsAny(s, "\"\r\n") {
-		return fmt.Errorf("%q: must be one byte that is not a quote or line break", s)
+		return fmt.Errorf("delimiter %q: must be one byte that is not a quote or line break", s)
 	}
 	in.Delimiter = s[0]
 	return nil

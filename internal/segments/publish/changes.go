@@ -36,18 +36,20 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 // argument all has the changes of all segments, or of all sets.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
-		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
+		refusals = append(refusals, fmt.Sprintf(format, args...))
 	}
 	allowed, meant := b.maxChange(c.Name()), b.mayAppear(c.Name())
 	switch {
 	case c.State == Vanishes, c.State == empties:
-		refuse("%s (it has %d users now)", c.State, c.Before)
+		refuse("%s %s (it has %d users now)", c.What(), c.State, c.Before)
 	case c.State == appears && !meant:
-		refuse("is new, with %d users%s: use --allow-new %s if this is intended", c.After, similar(c, all), c.Name())
+		refuse("%s is new, with %d users%s: use --allow-new %s if this is intended", c.What(), c.After, similar(c, all),
+			c.Name())
 	case c.State == fills && !meant:
-		refuse("has no users now and would have %d: use --allow-new %s if this is intended", c.After, c.Name())
+		refuse("%s has no users now and would have %d: use --allow-new %s if this is intended", c.What(), c.After,
+			c.Name())
 	case c.Percent > allowed:
-		refuse("changes by %s %%, but at most %s %% is allowed: %d users join and %d leave, of %d",
+		refuse("%s changes by %s %%, but at most %s %% is allowed: %d users join and %d leave, of %d", c.What(),
 			segments.PercentAbove(c.Percent, allowed), segments.BoundText(allowed), c.Added, c.Removed, c.Before)
 	}
 	return refusals

@@ -47,13 +47,17 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		case err != nil && !missing:
 			return "", fmt.Errorf("it is unknown whether %s was replaced: %w", key, err)
 		case missing && tag != "":
-			return "", &objects.StorageError{Err: fmt.Errorf("%s: the store accepted %s but did not keep it",
-				at.Name(),
-				key)}
+			return "",
+				&objects.StorageError{Err: fmt.Errorf(
+					"%s: the storage confirmed the write of %s, but did not keep the object",
+					at.Name(),
+					key)}
 		}
 	}
-	return "", &objects.StorageError{Err: fmt.Errorf("%s: the store accepted %s %d times but did not keep it",
-		at.Name(), key, storePasses)}
+	return "",
+		&objects.StorageError{Err: fmt.Errorf(
+			"%s: the storage confirmed the write of %s %d times, but did not keep the object",
+			at.Name(), key, storePasses)}
 }
 
 // afterFailure checks whether the store replaced an object although the request to do so returned an error.

@@ -117,16 +117,17 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	case live.IDs == nil && c.Scheme == nil:
 		return nil
 	case live.IDs == nil:
-		return segments.IDsErrorf("generation %s of this location has dense ids, but the build has ids of the kind %s",
+		return segments.IDsErrorf("generation %s of the segments has dense ids, but the build has ids of the kind %s",
 			live.Generation, c.Scheme.Kind())
 	case c.Scheme == nil:
-		return segments.IDsErrorf("generation %s has ids of the kind %s, but file %s with their key is missing: "+
-			"restore the file from a backup or a service's cache, because a new key finds no user again",
+		return segments.IDsErrorf(
+			"generation %s of the segments has ids of the kind %s, but file %s with their key is missing: "+
+				"restore the file from a backup or a service's cache, because a new key finds no user again",
 			live.Generation, live.IDs.Kind,
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
-		return segments.IDsErrorf("generation %s has ids of the kind %s with the check %s, "+
-			"but the build has ids of the kind %s with the check %s",
+		return segments.IDsErrorf("generation %s of the segments has ids of the kind %s with the key fingerprint %s, "+
+			"but the build has ids of the kind %s with the key fingerprint %s",
 			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())
 	}
@@ -166,7 +167,7 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
-			"generations %s and %s cannot be compared, because their ids have different kinds or keys",
+			"generations %s and %s of the segments cannot be compared, because their ids have different kinds or keys",
 			earlier.Manifest.Generation, later.Manifest.Generation)
 	}
 	return earlier.RenumberedBy(later.Dictionary)
@@ -179,7 +180,8 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 		return earlier, base, nil
 	}
 	if !earlier.Manifest.SameIDs(base.manifest) {
-		return nil, nil, segments.IDsErrorf("generation %s has ids of another kind or key than the live generation %s",
+		return nil, nil, segments.IDsErrorf(
+			"generation %s of the segments has ids of another kind or key than the live generation %s",
 			earlier.Manifest.Generation, base.Name)
 	}
 	unified := *base

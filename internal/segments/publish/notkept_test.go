@@ -59,7 +59,7 @@ func TestAPublishIsDoneWhenTheStoreHasIt(t *testing.T) {
 					require.Equal(t, doomedCandidate(1).Describe(), state.Generation.Manifest.Segments)
 					return
 				}
-				require.ErrorContains(t, err, "the store accepted ")
+				require.ErrorContains(t, err, "the storage confirmed the write of ")
 				require.ErrorAs(t, err, new(*objects.StorageError))
 				require.Equal(t, first.Manifest.Generation, state.Name)
 			})
@@ -76,12 +76,13 @@ func TestDocumentsThatAreNotKeptAreErrors(t *testing.T) {
 		at, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: forgetting(t, key, 1<<20)})
 		require.NoError(t, err)
 		_, err = swap(t.Context(), at, key, []byte("{}"), "")
-		require.EqualError(t, err, location+": the store accepted "+key+" 3 times but did not keep it")
+		require.EqualError(t, err, location+": the storage confirmed the write of "+key+" 3 times, but did not keep "+
+			"the object")
 		kept := objectstest.Open(t, location)
 		tag, err := swap(t.Context(), kept, key, []byte("{}"), "")
 		require.NoError(t, err)
 		_, err = swap(t.Context(), at, key, []byte("{ }"), tag)
-		require.ErrorContains(t, err, "but did not keep it")
+		require.ErrorContains(t, err, "but did not keep the object")
 	}
 }
 

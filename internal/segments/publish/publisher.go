@@ -160,7 +160,8 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	// An older version of the command gc does not know the lease, and may have removed objects that were old and unused
 	// until now.
 	if err := up.put(ctx); err != nil {
-		return fmt.Errorf("generation %s is live, but the final check found a fault: %w", up.g.Manifest.Generation, err)
+		return fmt.Errorf("generation %s is published and live, but the final check found a fault: %w",
+			up.g.Manifest.Generation, err)
 	}
 	return p.confirm(ctx, up.g)
 }

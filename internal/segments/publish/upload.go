@@ -56,7 +56,8 @@ func (u *upload) put(ctx context.Context) error {
 		}
 		left = written
 	}
-	return &objects.StorageError{Err: fmt.Errorf("%s: the store accepted %s %d times but did not keep it",
+	return &objects.StorageError{Err: fmt.Errorf(
+		"%s: the storage confirmed the write of %s %d times, but did not keep the object",
 		u.at.Name(), left[0], storePasses)}
 }
 
@@ -237,6 +238,6 @@ func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int6
 }
 
 func (u *upload) missing(what string) error {
-	return &objects.StorageError{Err: fmt.Errorf("%s: %s is missing or has another size: "+
+	return &objects.StorageError{Err: fmt.Errorf("%s: object %s is missing or has another size: "+
 		"build all segments and sets again with --force", u.at.Name(), what)}
 }

@@ -136,7 +136,7 @@ func schemaIndex(root, wanted *parquet.Column) int {
 	return found
 }
 
-var errPages = errors.New("file is damaged: its pages are at other positions than the footer says")
+var errPages = errors.New("file is damaged: its Parquet pages are at other positions than the footer says")
 
 // appendChunk appends the pages of a column chunk to content, and decompresses LZ4_RAW pages. appendChunk updates the
 // metadata of the chunk accordingly.
@@ -189,7 +189,7 @@ type rawPage struct {
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {
-		return p, 0, fmt.Errorf("file is damaged: decode page header: %w", err)
+		return p, 0, fmt.Errorf("file is damaged: decode the header of a Parquet page: %w", err)
 	}
 	body, n := pages[reader.BytesRead():], int(p.header.CompressedPageSize)
 	if n < 0 || n > len(body) {
@@ -197,7 +197,7 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	}
 	p.body = body[:n]
 	if sum := crc32.ChecksumIEEE(p.body); p.header.CRC != 0 && uint32(p.header.CRC) != sum {
-		return p, 0, fmt.Errorf("file is damaged: the CRC of a page must be %08x, got %08x",
+		return p, 0, fmt.Errorf("file is damaged: the CRC of a Parquet page must be %08x, got %08x",
 			uint32(p.header.CRC), sum)
 	}
 	if packed {

@@ -48,7 +48,7 @@ var (
 	naive = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05"}
 )
 
-var errZone = errors.New("has no offset from UTC: set its time zone with --timezone")
+var errZone = errors.New("the time has no offset from UTC: set its time zone with --timezone")
 
 // earliest is the earliest time that a row may have for a send. An earlier time is usually a misread date in the form
 // of a number, a count of days, or zero.
@@ -83,7 +83,7 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 			continue
 		}
 		if zone == nil {
-			return 0, fmt.Errorf("%q %w", Clip([]byte(text)), errZone)
+			return 0, fmt.Errorf("%q: %w", Clip([]byte(text)), errZone)
 		}
 		at, ok := latestAt(wall, zone)
 		if !ok {
