@@ -200,7 +200,8 @@ type Parts struct {
 // Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
-		return nil, errors.New("read a whole audience: Part, MaxUsers and Cursor must be empty")
+		return nil, errors.New(
+			"read all parts of an audience: the fields Part, MaxUsers and Cursor of the audience must be empty")
 	}
 	count, err := c.AudienceCount(ctx, a)
 	if err != nil {

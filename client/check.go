@@ -28,7 +28,9 @@ type SendsCheckRequest struct {
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
 	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs)+len(r.Images) > 0 ||
 		r.Packed != nil {
-		return nil, fmt.Errorf("check sends of message %q: set Users or Bitmap, and no other list of users",
+		return nil, fmt.Errorf(
+			"CheckSends for message %q: the request must have exactly one of the fields Users and Bitmap, and none "+
+				"of IDs, Packed and Images",
 			r.MessageID)
 	}
 	request := r.plain()
@@ -46,7 +48,9 @@ func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*ap
 		}
 	}
 	if forms != 1 || len(r.Users) > 0 || r.Bitmap != nil {
-		return nil, fmt.Errorf("check sends of message %q: set IDs, Packed or Images, and no other list of users",
+		return nil, fmt.Errorf(
+			"CheckSendsOfIDs for message %q: the request must have exactly one of the fields IDs, Packed and "+
+				"Images, and neither Users nor Bitmap",
 			r.MessageID)
 	}
 	request := r.plain()

@@ -38,7 +38,7 @@ func (b *Bitmap) UnmarshalBinary(raw []byte) error {
 		return fmt.Errorf("bitmap: %w", err)
 	}
 	if n != int64(len(raw)) {
-		return fmt.Errorf("bitmap: %d extra bytes follow the end of the bitmap", int64(len(raw))-n)
+		return fmt.Errorf("decode bitmap: %d extra bytes follow the end of the bitmap", int64(len(raw))-n)
 	}
 	if err := b.Validate(); err != nil {
 		return fmt.Errorf("bitmap: %w", err)

@@ -57,7 +57,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 		return nil, cli.Pointed(err, a.Expression)
 	case parts.Users == 0:
 		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf(
-			"audience %q has no users in segments generation %s",
+			"audience %q selects no user in generation %s (published version of segments and sets)",
 			a.Expression, parts.Generation))
 	}
 	a.Generation = parts.Generation

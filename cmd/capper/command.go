@@ -33,13 +33,13 @@ type commands struct {
 	IDs         idsCommand              `cmd:"" name:"ids" help:"Print, for each user id, the number (image) by which the store sorts users."`
 	Explain     explainCommand          `cmd:"" help:"Explain whether a user may receive a message now, and why or why not."`
 	Limits      limitsCommand           `cmd:"" help:"Show the limits that the service applies now."`
-	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines from a file to standard output, no faster than a pacer permits."`
-	Pacers      cli.PacersCommand       `cmd:"" help:"Show the permits that pacers have granted, or reset a pacer."`
+	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines from a file to standard output, no faster than a pacer (a named rate limit of the service) permits."`
+	Pacers      cli.PacersCommand       `cmd:"" help:"Show the permits that pacers (named rate limits for sending) have granted, or reset a pacer."`
 	Erase       eraseCommand            `cmd:"" help:"Erase all recorded sends of the given users."`
 	Backup      ops.BackupCommand       `cmd:"" help:"Write an archive with the embedded store (the local database) of a running service."`
 	Restore     ops.RestoreCommand      `cmd:"" help:"Check an archive that capper backup wrote, or restore an embedded store from such an archive."`
 	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy all records of the embedded store (the local database) to Redis while the service runs."`
-	Store       storeCommands           `cmd:"" help:"Let a running service decide again after its store has lost recorded sends."`
+	Store       storeCommands           `cmd:"" help:"After the store lost recorded sends, accept the loss, so that the running service resumes decisions about the affected users."`
 	Status      statusCommand           `cmd:"" help:"Show the state of a running service."`
 	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine, at the address in its configuration file."`
 	Audit       cli.AuditCommands       `cmd:"" help:"Read, check or shorten the audit, which is the log of all decisions."`

@@ -27,7 +27,7 @@ type filterCommand struct {
 	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
 	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
 	Parallel  int           `default:"4" help:"Number of concurrent calls to the service."`
-	Timeout   time.Duration `default:"15m" help:"Time after the start of the command in which the command retries users whom the service could not decide. Each user is tried at least once."`
+	Timeout   time.Duration `default:"15m" help:"Maximum time, from the start of the command, to retry users about whom the service could not decide. Each user is tried at least once."`
 }
 
 // undecided returns the error of the command if the service could not decide about some users.

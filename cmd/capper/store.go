@@ -10,7 +10,7 @@ import (
 
 // storeCommands contains the commands about the store of a running service.
 type storeCommands struct {
-	Accept acceptCommand `cmd:"" help:"Let the service decide again about users whose recorded sends a Redis server has lost or may have lost."`
+	Accept acceptCommand `cmd:"" help:"Accept that a Redis server has lost, or may have lost, recorded sends, so that the service resumes decisions about the affected users."`
 }
 
 // acceptCommand is the command `capper store accept`.

@@ -105,7 +105,9 @@ func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	var all []listed
 	for _, packed := range append(slices.Collect(maps.Values(r.DeniedPacked)), r.AllowedPacked, r.UnavailablePacked) {
 		if len(packed)%width != 0 {
-			return fmt.Errorf("packed ids: must have %d bytes each, got %d bytes together", width, len(packed))
+			return fmt.Errorf(
+				"decode packed user ids of an answer: each id must have %d bytes, but all ids together have %d",
+				width, len(packed))
 		}
 		for id := range slices.Chunk(packed, width) {
 			all = append(all, imaged(id))

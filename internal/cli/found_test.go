@@ -81,7 +81,7 @@ func TestUsersOfAnAudienceAreListed(t *testing.T) {
 			require.ErrorContains(t, found.take(3, &client.FilterResult{AllowedPacked: []byte{1}}),
 
 				"decode the answer about part 3 of the audience: "+
-					"packed ids: must have 16 bytes each, got 1 bytes together")
+					"decode packed user ids of an answer: each id must have 16 bytes, but all ids together have 1")
 		}
 		if kind == ids.Text {
 			require.ErrorContains(t, found.take(3, &client.FilterResult{AllowedIDs: []string{""}}), "is not a text id")

@@ -42,10 +42,10 @@ func (c *MessagesCommand) Validate() error {
 		return errors.New("--title: requires a message id")
 	}
 	if c.MinAsked < 0 {
-		return fmt.Errorf("--min-asked: must be 0 or more, got %d", c.MinAsked)
+		return fmt.Errorf("--min-asked: the number of users must be 0 or more, got %d", c.MinAsked)
 	}
 	if c.Max < 1 || c.Max > 1000 {
-		return fmt.Errorf("--max: must be 1 to 1000, got %d", c.Max)
+		return fmt.Errorf("--max: the number of messages to list must be 1 to 1000, got %d", c.Max)
 	}
 	return nil
 }

@@ -102,7 +102,8 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 	if have == want {
 		return nil
 	}
-	return fmt.Errorf("%s has ids of the kind %s, but the audit has ids of the kind %s", at.Name(), have, want)
+	return fmt.Errorf("location %s has user ids of the kind %s, but the audit has user ids of the kind %s",
+		at.Name(), have, want)
 }
 
 // names returns a function that converts users in audit records to user ids, for ids that are not dense (not 32-bit

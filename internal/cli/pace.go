@@ -20,7 +20,7 @@ import (
 // PaceCommand is the command `capper pace PACER [FILE]`.
 type PaceCommand struct {
 	Service
-	Pacer     string         `arg:"" help:"Name of the pacer, or several names separated by commas; then each line needs a permit from every pacer."`
+	Pacer     string         `arg:"" help:"Name of the pacer (a rate limit in the service's configuration), or several names separated by commas; then each line needs a permit from every pacer."`
 	File      string         `arg:"" optional:"" default:"-" help:"File with the lines to send; the command copies them to standard output. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"Id of the message to which the lines belong; required for pacers with a separate limit for each message."`
 	Key       string         `help:"Key of the lines, such as a phone number that sends; required for pacers with a separate limit for each key."`

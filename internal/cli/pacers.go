@@ -18,7 +18,7 @@ type PacersCommand struct {
 	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
 	MessageID string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key; for pacers with a separate limit for each message."`
 	Key       string `help:"Key, such as a phone number that sends, whose permits the command shows; for pacers with a separate limit for each key."`
-	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. Stored permit records still count towards their maximum number. The API key needs the scope admin."`
+	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The records of requests that the store keeps for retries still count towards their maximum number. The API key needs the scope admin."`
 }
 
 // forgotten is the output of `capper pacers --forget` with --json.

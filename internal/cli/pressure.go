@@ -53,9 +53,9 @@ func (c *PressureCommand) Help() string {
 func (c *PressureCommand) Validate() error {
 	switch {
 	case c.Weeks < 1 || c.Weeks > pressure.MaxWeeks:
-		return fmt.Errorf("--weeks: must be 1 to %d, got %d", pressure.MaxWeeks, c.Weeks)
+		return fmt.Errorf("--weeks: the number of weeks must be 1 to %d, got %d", pressure.MaxWeeks, c.Weeks)
 	case c.Max < 1 || c.Max > 1000:
-		return fmt.Errorf("--max: must be 1 to 1000, got %d", c.Max)
+		return fmt.Errorf("--max: the number of campaigns to list must be 1 to 1000, got %d", c.Max)
 	case c.Users != "" && c.Segment == "":
 		return errors.New("--users: requires --segment, the segment of these users")
 	case c.Users == "" && (c.Segment != "" || c.Limit != ""):

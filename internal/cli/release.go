@@ -37,7 +37,7 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 	}
 	if err == nil && given.Unavailable+given.Missing > 0 {
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New(
-			"some sends of the message could not be released yet")),
+			"some sends of the message could not be released (cancelled) yet")),
 			"run the same command again when the other instances have completed their audit files (audit.roll); "+
 				"repeating a release is safe. Missing sends that stay are those of erased users, from before the "+
 				"audit, or from the last second of a killed instance: they cannot be given back")

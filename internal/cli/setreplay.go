@@ -21,7 +21,7 @@ type SetReplayCommand struct {
 	Service
 	Place
 	Span
-	Set []string `placeholder:"SET" help:"Name of a set whose changes the command makes again; may be repeated. Default: the changes of all sets."`
+	Set []string `placeholder:"SET" help:"Name of a set whose lost changes the command repeats; may be given several times. Default: the changes of all sets."`
 }
 
 // replayCalls is the number of simultaneous calls with which the command repeats changes of sets.

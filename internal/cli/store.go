@@ -55,11 +55,12 @@ func (f *StoreFlags) check(span *Span) error {
 		return errors.New("--sample, --sample-salt, --missing and --settle: require --store")
 	case f.Store && span.Until.Given():
 		return errors.New(
-			"--until: must not be combined with --store, because the comparison needs every release up to now")
+			"--until: must not be combined with --store, because the comparison needs every release (cancelled " +
+				"send) up to now")
 	case f.UsersPerSecond < 1:
-		return errors.New("--users-per-second: must be at least 1")
+		return errors.New("--users-per-second: must be a number of users of at least 1")
 	case f.Settle < 0:
-		return errors.New("--settle: must not be negative")
+		return errors.New("--settle: the duration must not be negative")
 	case f.SampleSalt != "" && f.Sample.value == 0:
 		return errors.New("--sample-salt: requires --sample")
 	case len(f.SampleSalt) > share.MaxSalt:
@@ -318,7 +319,8 @@ func parseImages(texts []string) (users []capping.UserID, err error) {
 	for _, text := range texts {
 		user, ok := parseImage(text)
 		if !ok {
-			return nil, fmt.Errorf("the service must return images of ids, got %q", text)
+			return nil, fmt.Errorf(
+				"the service must return id images (64-bit numbers of ids) in hexadecimal digits, got %q", text)
 		}
 		users = append(users, user)
 	}

@@ -23,7 +23,7 @@ import (
 type WhatIfCommand struct {
 	Place
 	Span
-	Limits     string `placeholder:"FILE" help:"File with the limits to try: a configuration file of capper, or only its keys channels, limits, suppress, quiet, holdout and timezone. Default: the limits that the service applied to each call."`
+	Limits     string `placeholder:"FILE" help:"File with the limits to try: a capper configuration file, or a file with only these keys of it: 'channels', 'limits', 'suppress', 'quiet', 'holdout' and 'timezone'. Default: the limits that the service applied to each call."`
 	Segments   string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
 	Generation string `placeholder:"NAME" help:"Generation (published version of all segments and sets) to apply to every call. Default: the generation that the service used for each call."`
 	Campaigns  int    `placeholder:"N" default:"20" help:"Maximum number of campaigns to list."`

@@ -124,9 +124,9 @@ func TestLookupRefusals(t *testing.T) {
 	for _, ofOneCall := range []client.Audience{{Part: &api.Part{Of: 2}}, {MaxUsers: 5}, {Cursor: "x"}} {
 		ofOneCall.Expression = "vip"
 		require.ErrorContains(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Audience: &ofOneCall}, nil),
-			"read a whole audience: Part, MaxUsers and Cursor must be empty")
+			"read all parts of an audience: the fields Part, MaxUsers and Cursor of the audience must be empty")
 		require.ErrorContains(t, c.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: "m", Audience: &ofOneCall}, nil),
-			"read a whole audience: Part, MaxUsers and Cursor must be empty")
+			"read all parts of an audience: the fields Part, MaxUsers and Cursor of the audience must be empty")
 	}
 	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Users: []uint32{1},
 		Audience: &client.Audience{Expression: "vip"}})

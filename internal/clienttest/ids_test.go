@@ -128,10 +128,12 @@ func TestClientImportsAndChecksIDs(t *testing.T) {
 			require.Equal(t, []api.MissingStrings{{UserIDs: []string{two}}}, found.Missing)
 			require.Equal(t, 1, found.Summary.Recorded)
 			_, err = c.CheckSends(ctx, check)
-			require.ErrorContains(t, err, "set Users or Bitmap, and no other list of users")
+			require.ErrorContains(t, err, "exactly one of the fields Users and Bitmap, and none of IDs, Packed and "+
+				"Images")
 			check.Packed = client.PackUint64s([]uint64{7, 1<<64 - 1})
 			_, err = c.CheckSendsOfIDs(ctx, check)
-			require.ErrorContains(t, err, "set IDs, Packed or Images, and no other list of users")
+			require.ErrorContains(t, err, "exactly one of the fields IDs, Packed and Images, and neither Users nor "+
+				"Bitmap")
 			if kind == ids.Uint64 {
 				check.IDs = nil
 				found, err = c.CheckSendsOfIDs(ctx, check)

@@ -57,7 +57,7 @@ func judgeS3Clock(n *notes, of string, off, sure time.Duration) {
 		n.Fail(of, seen, "set this machine's clock (NTP)", "S3 refuses signatures that are more than 15 minutes "+
 			"off: RequestTimeTooSkewed")
 	case apart > tolerable:
-		n.Warn(of, seen, "see whether this machine's clock is kept by NTP",
+		n.Warn(of, seen, "check whether NTP keeps this machine's clock correct",
 			"ages of generations are wrong by this difference, and if the clock of this machine is off, days and "+
 				"quiet hours begin at the wrong time")
 	default:

@@ -182,7 +182,7 @@ func TestKeysRotate(t *testing.T) {
 		`api key 8 (id "k8"): scopes: must include filter together with exempt`, `api key 5 (id "k5"): client: is required`,
 		`api key 6 (id "k6"): sha256: must be the 64 hex digits of a SHA-256`,
 		`api key 2 (id "k2"): must be at most two keys of one client, for rotation; "c" has more`,
-		`default rate: burst: must be 0 if users per second is 0`, `rate of client "c"`,
+		`default rate: burst of a rate limit must be 0 if its users per second are 0`, `rate of client "c"`,
 	} {
 		require.ErrorContains(t, err, fault)
 	}

@@ -11,8 +11,8 @@ import (
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},
-		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Bytes of memory for incoming request bodies."},
-		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory for responses not yet sent."},
+		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Bytes of memory that request bodies use now."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory that unsent responses use."},
 	}
 	for name, b := range map[string]*gate.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
 		"answers": budgets.Answers} {
@@ -20,7 +20,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 		list = append(list, prometheus.NewGaugeFunc(held[name], func() float64 { return float64(b.InUse()) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name:        "capper_budget_refused_total",
-				Help:        "Calls rejected with status 503 because running calls had too many users or bytes.",
+				Help:        "Calls rejected with status 503 because running calls used the maximum of users or bytes.",
 				ConstLabels: labels,
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{

@@ -104,7 +104,7 @@ var _ History = (*publish.History)(nil)
 // noHistory is the History of a service without a configured location of segments.
 type noHistory struct{}
 
-var errNoHistory = errors.New("the location of the segments is unknown")
+var errNoHistory = errors.New("the location of the published segments is unknown")
 
 func (noHistory) List(context.Context) ([]publish.Listing, bool, error) {
 	return nil, false, errNoHistory
@@ -124,8 +124,8 @@ func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	return func(name string) (*segments.Snapshot, error) {
 		s, err := pin(name)
 		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
-			return nil, fmt.Errorf("generation %s has ids of the kind %s with the check %q, "+
-				"but this deployment has ids of the kind %s with the check %q",
+			return nil, fmt.Errorf("generation %s of the segments has ids of the kind %s with the key fingerprint %q, "+
+				"but this service has ids of the kind %s with the key fingerprint %q",
 				s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
 		}
 		return s, err

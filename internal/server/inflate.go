@@ -50,7 +50,7 @@ func notGzip(cause error) *wire.Failure {
 	return f
 }
 
-var errBeyond = errors.New("the body has more bytes than allowed")
+var errBeyond = errors.New("the decompressed request body has more bytes than allowed")
 
 // boundedReader reads from another reader, and returns an error as soon as that reader has supplied more than left
 // bytes.

@@ -54,7 +54,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"Granted permits whose time to send has come, counted at each pacer of the call."),
 		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_share_permits_granted_total",
-			Help: "Permits granted by pacers with reserved parts (shares), by share; no share for the other calls.",
+			Help: "Permits of pacers with shares (reserved parts), by share; share is empty for calls without one.",
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_permits_wait_seconds",

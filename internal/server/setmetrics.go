@@ -32,7 +32,7 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
-			Help: "Calls to change a set, rejected because the set would have more than max_live changes, by set.",
+			Help: "Calls to change a set, rejected because the set would have more than max_live API changes, by set.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
 			"Users whose membership in a set calls changed: added, removed or superseded (overruled by a build).",

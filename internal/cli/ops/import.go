@@ -127,7 +127,7 @@ func (c *ImportCommand) ask(
 		return err
 	}
 	if c.IDs != "" && c.IDs != scheme.Kind().String() {
-		return terminal.Misuse(fmt.Errorf("--ids: must be %s, the kind of ids of this deployment, got %s",
+		return terminal.Misuse(fmt.Errorf("--ids: must be %s, the kind of user ids that the service uses, got %s",
 			scheme.Kind(), c.IDs))
 	}
 	o.Scheme = scheme

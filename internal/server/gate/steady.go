@@ -45,7 +45,7 @@ func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *s
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
 		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capper_rate_fallbacks_total",
-			Help: "Calls checked only by this instance's rate limit, because the rate limit of all instances failed.",
+			Help: "Calls checked only by this instance's rate limit, because the limit shared by all instances failed.",
 		})}
 	return l, registerer.Register(l.fallbacks)
 }
