@@ -197,9 +197,9 @@ func TestAnAuditOfOtherIDsIsRefusedAtTheStart(t *testing.T) {
 		require.Equal(t, before, filesIn(t, place))
 	}
 	_, log := output(t, 3, "audit", "user", "1", "--config", otherFile)
-	require.Contains(t, log, "but the audit has ids of the kind uint64 with the check ")
+	require.Contains(t, log, "but the audit has user ids of the kind uint64 with the check ")
 	_, log = output(t, 3, "audit", "export", "--config", otherFile)
-	require.Contains(t, log, "but the audit has ids of the kind uint64 with the check ")
+	require.Contains(t, log, "but the audit has user ids of the kind uint64 with the check ")
 }
 
 func filesIn(t *testing.T, place string) map[string]string {

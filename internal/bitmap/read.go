@@ -10,7 +10,7 @@ import (
 // caller must not change after Read. An error of Read describes the fault in the bytes.
 func Read(raw []byte) (*Bitmap, error) {
 	if len(raw) > MaxBytes {
-		return nil, fmt.Errorf("bitmap has %d bytes and must have at most %d", len(raw), MaxBytes)
+		return nil, fmt.Errorf("bitmap has %d bytes, but must have at most %d", len(raw), MaxBytes)
 	}
 	list, err := parseContainers(raw)
 	if err != nil {
@@ -38,11 +38,11 @@ func parseContainers(raw []byte) ([]container, error) {
 		c := &list[i]
 		size, err := c.measure(rest)
 		if err != nil {
-			return nil, fmt.Errorf("container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
+			return nil, fmt.Errorf("bitmap container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
 		}
 		c.data, rest = rest[:size], rest[size:]
 		if err := c.check(); err != nil {
-			return nil, fmt.Errorf("container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
+			return nil, fmt.Errorf("bitmap container %d (ids from %d): %w", i, uint32(c.key)<<16, err)
 		}
 	}
 	if len(rest) > 0 {
@@ -77,7 +77,7 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)
 	}
 	if count > maxContainers {
-		return nil, nil, nil, fmt.Errorf("bitmap has %d containers and must have at most %d", count, maxContainers)
+		return nil, nil, nil, fmt.Errorf("bitmap has %d containers, but must have at most %d", count, maxContainers)
 	}
 	if len(rest) < int(count)*descriptorBytes {
 		return nil, nil, nil, errTruncated
@@ -89,7 +89,7 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		c.card = int(binary.LittleEndian.Uint16(rest[4*i+2:])) + 1
 		c.kind = kindOf(isRun, i, c.card)
 		if i > 0 && c.key <= list[i-1].key {
-			return nil, nil, nil, fmt.Errorf("bitmap container %d: key %d is out of order after key %d",
+			return nil, nil, nil, fmt.Errorf("bitmap container %d: its key %d is out of order after the key %d",
 				i, c.key, list[i-1].key)
 		}
 	}

@@ -78,7 +78,8 @@ func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
 		return fmt.Errorf(
-			"batch of %d users must have one group and one verdict per user, got %d groups and %d verdicts",
+			"batch of decisions about %d users must have one group and one verdict per user, got %d groups and %d "+
+				"verdicts",
 			len(b.Users), len(b.Groups), len(verdicts))
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
 		return fmt.Errorf("retention (time for which sends are stored): must be %v to %v, got %v",
@@ -86,9 +87,9 @@ func (b *Batch) Check(verdicts []Verdict) error {
 	case b.At < 0 || b.At >= Never:
 		return fmt.Errorf("batch of decisions: the time must be between the years 2024 and 2058, got %d", b.At)
 	case b.Record && b.At != 0:
-		return errors.New("batch that records sends must use the current time of the store")
+		return errors.New("batch of decisions that records sends must use the current time of the store")
 	case b.Record && b.Token == (Token{}):
-		return errors.New("batch that records sends must have a message id")
+		return errors.New("batch of decisions that records sends must have a message id")
 	}
 	return b.checkRules()
 }
@@ -98,7 +99,7 @@ func (b *Batch) checkRules() error {
 		return fmt.Errorf("batch of decisions must have 1 to %d groups of rules, got %d", maxGroups, len(b.Rules))
 	}
 	if !allBelow(b.Groups, len(b.Rules)) {
-		return fmt.Errorf("a user belongs to group %d of rules, but the batch has only %d groups",
+		return fmt.Errorf("a user belongs to group %d of rules, but the batch of decisions has only %d groups",
 			slices.Max(b.Groups), len(b.Rules))
 	}
 	for g, rules := range b.Rules {

@@ -27,7 +27,7 @@ func (r *Rule) check() error {
 	case r.Until < r.Start || r.Until > Never:
 		return fmt.Errorf("calendar period of a rule must not end before it starts, got %d to %d", r.Start, r.Until)
 	case (r.Hold > 0) == (r.Until > 0):
-		return errors.New("rule must have either a rolling window or a calendar period")
+		return errors.New("rule of a limit must have either a rolling window or a calendar period")
 	}
 	return nil
 }

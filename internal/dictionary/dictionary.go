@@ -49,7 +49,7 @@ func Size(n uint32) int64 {
 // uses two goroutines.
 func Open(raw []byte) (*Dictionary, error) {
 	if len(raw) < headerBytes || string(raw[:8]) != magic {
-		return nil, errors.New("dictionary: the file does not start with " + magic)
+		return nil, fmt.Errorf("dictionary: the file must begin with the bytes %q", magic)
 	}
 	n := binary.LittleEndian.Uint32(raw[8:])
 	rowBits, width := shape(n)

@@ -31,7 +31,7 @@ func header(magic string, n uint32) []byte {
 // checkHeader checks the header of a Rests or Texts file and returns the number of entries in the file.
 func checkHeader(raw []byte, magic string) (n uint32, err error) {
 	if len(raw) < headerBytes || string(raw[:8]) != magic {
-		return 0, errors.New("the file does not start with " + magic)
+		return 0, fmt.Errorf("the dictionary file must begin with the bytes %q", magic)
 	}
 	if binary.LittleEndian.Uint32(raw[12:]) != 0 {
 		return 0, errors.New("the bytes 12 to 15 in the header of the dictionary file must be 0")

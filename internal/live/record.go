@@ -147,7 +147,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	d := decoder{rest: raw, most: math.MaxUint32}
 	version := d.byte()
 	if d.err == nil && version != recordVersion && version != wideVersion {
-		return nil, fmt.Errorf("record of changes to a set: version must be %d or %d, got %d",
+		return nil, fmt.Errorf("record of changes to a set: the version must be %d or %d, got %d",
 			recordVersion, wideVersion, version)
 	}
 	if version == wideVersion {
@@ -166,7 +166,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
-		d.err = fmt.Errorf("version %d must only be used for records with user ids above %d",
+		d.err = fmt.Errorf("version %d of a record must only be used for user ids above %d",
 			version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
@@ -198,7 +198,7 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("stored times of removed changes to sets: version must be %d, got %d",
+		return nil, fmt.Errorf("stored times of removed changes to sets: the version must be %d, got %d",
 			recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {

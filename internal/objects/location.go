@@ -109,7 +109,7 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 // sizeBytes bytes; -1 means that the size is unknown.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
-		return nil, fmt.Errorf("object has %d bytes and must have at most %d", sizeBytes, limit)
+		return nil, fmt.Errorf("object has %d bytes, but must have at most %d", sizeBytes, limit)
 	}
 	if sizeBytes >= 0 {
 		body := make([]byte, sizeBytes)

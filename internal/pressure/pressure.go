@@ -188,7 +188,8 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 // take counts the next audit record.
 func (e *engine) take(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("audit record %d of instance %s must not be earlier than the record before it", r.Sequence,
+		return fmt.Errorf("audit record %d of instance %s must not have an earlier time than the record before it",
+			r.Sequence,
 			r.Instance)
 	}
 	if e.last = r.At; r.At >= e.Until {

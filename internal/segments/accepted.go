@@ -53,7 +53,7 @@ func (a *Accepted) check() error {
 	case a.ToSHA256 != "" && !sha256Rule.MatchString(a.ToSHA256):
 		return fmt.Errorf("to_sha256 %q: must be empty or 64 lower-case hex digits", a.ToSHA256)
 	case a.ToSHA256 == a.FromSHA256:
-		return fmt.Errorf("to_sha256 %q: must differ from from_sha256", a.ToSHA256)
+		return fmt.Errorf("to_sha256 %q: must differ from the value of 'from_sha256'", a.ToSHA256)
 	case a.Removed > a.Before:
 		return fmt.Errorf("removed %d: the number of removed users must be at most %d, the value of before",
 			a.Removed, a.Before)

@@ -24,9 +24,11 @@ func (s *Set) checkAsOf(created time.Time) error {
 	}{{"as_of", s.AsOf}, {"amended_as_of", s.AmendedAsOf}} {
 		switch {
 		case t.at.Nanosecond()%int(time.Millisecond) != 0 || t.at.Location() != time.UTC:
-			return fmt.Errorf("%s %s: must be in whole milliseconds of UTC", t.field, t.at.Format(time.RFC3339Nano))
+			return fmt.Errorf("%s %s: must be a time in UTC with whole milliseconds",
+				t.field, t.at.Format(time.RFC3339Nano))
 		case t.at.After(created):
-			return fmt.Errorf("%s %s: must not be later than created_at", t.field, t.at.Format(time.RFC3339Nano))
+			return fmt.Errorf("%s %s: must not be later than the time in 'created_at'",
+				t.field, t.at.Format(time.RFC3339Nano))
 		}
 	}
 	return nil

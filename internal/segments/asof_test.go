@@ -68,9 +68,9 @@ func TestOlderProgramsRefuseAManifestWithAsOf(t *testing.T) {
 func TestTimesOfSetsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]time.Time{
-		"must be in whole milliseconds of UTC":  segmentstest.Epoch.Add(-time.Microsecond),
-		"must not be later than created_at":     segmentstest.Epoch.Add(time.Millisecond),
-		"sets[1]: as_of 2026-11-20T10:15:00.5Z": segmentstest.Epoch.Add(500 * time.Millisecond),
+		"must be a time in UTC with whole milliseconds":   segmentstest.Epoch.Add(-time.Microsecond),
+		"must not be later than the time in 'created_at'": segmentstest.Epoch.Add(time.Millisecond),
+		"sets[1]: as_of 2026-11-20T10:15:00.5Z":           segmentstest.Epoch.Add(500 * time.Millisecond),
 	} {
 		_, err := manifestOf(describe("country/sg", bitmap.Of(3)), timedSet("opted-out", at, time.Time{}))
 		require.ErrorContains(t, err, want)
@@ -82,7 +82,7 @@ func TestTimesOfSetsThatAreRefused(t *testing.T) {
 	other := bytes.Replace(m.Encode(), []byte("10:15:00Z\"\n"), []byte("11:15:00+01:00\"\n"), 1)
 	require.NotEqual(t, m.Encode(), other)
 	_, _, err = segments.ParseAnyName(other)
-	require.ErrorContains(t, err, "as_of 2026-11-20T11:15:00+01:00: must be in whole milliseconds of UTC")
+	require.ErrorContains(t, err, "as_of 2026-11-20T11:15:00+01:00: must be a time in UTC with whole milliseconds")
 }
 
 // TestASnapshotKnowsTheTimesOfItsSets checks the times of a generation from before there were any, and of

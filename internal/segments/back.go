@@ -193,7 +193,8 @@ func (g *Generation) names() (*Back, error) {
 }
 
 // ErrNoNames reports that a generation cannot convert user numbers to user ids, because it was built with --no-names.
-var ErrNoNames = errors.New("the generation does not contain its ids: it was built with --no-names")
+var ErrNoNames = errors.New(
+	"the generation of the segments does not contain the original user ids: it was built with --no-names")
 
 // HasNames reports whether the method Back of the snapshot can convert user numbers to user ids.
 func (s *Snapshot) HasNames() bool {

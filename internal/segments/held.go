@@ -319,7 +319,7 @@ func (r *Refresher) countLosses(c *comparison) {
 				loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
 		}
 		if loss.Overruled > 0 {
-			r.cfg.Logger.Warn("segments: a build overrules additions by API calls, because it lacks the added users",
+			r.cfg.Logger.Warn("segments: a build overrules additions by calls, because it lacks the added users",
 				"set", loss.Set,
 				"users", loss.Overruled, "as_of", loss.AsOf.Format(time.RFC3339))
 		}

@@ -166,7 +166,7 @@ func TestOtherIDsAreRefused(t *testing.T) {
 		"ids.json has another kind": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.Text, Key: segmentstest.Key(1)}.Encode()))
-		}, "has ids of the kind uuid, but ids.json names the kind text"},
+		}, "has ids of the kind uuid, but file ids.json names the kind text"},
 		"ids.json is damaged": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey, []byte(`{"kind": "uuid"}`)))
 		}, "ids.json: key: is missing"},

@@ -247,7 +247,7 @@ func (m *Manifest) check() error {
 		return errors.New("manifest has no segments")
 	}
 	if len(m.Segments) > MaxSegments {
-		return fmt.Errorf("manifest has %d segments and must have at most %d", len(m.Segments), MaxSegments)
+		return fmt.Errorf("manifest has %d segments, but must have at most %d", len(m.Segments), MaxSegments)
 	}
 	if m.CreatedAt.IsZero() {
 		return errors.New("created_at: must be set")
@@ -274,7 +274,7 @@ func (m *Manifest) check() error {
 func (m *Manifest) checkSets(seen map[string]bool) error {
 	switch {
 	case len(m.Sets) > MaxSets:
-		return fmt.Errorf("manifest has %d sets and must have at most %d", len(m.Sets), MaxSets)
+		return fmt.Errorf("manifest has %d sets, but must have at most %d", len(m.Sets), MaxSets)
 	case m.FormatVersion != m.version():
 		with := fmt.Sprintf("%d sets", len(m.Sets))
 		if n := len(m.Accepted); n > 0 {

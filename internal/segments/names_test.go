@@ -133,7 +133,7 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 	require.NoError(t, err)
 	entry.Name = "one-more"
 	_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, append(sets, entry)...)
-	require.ErrorContains(t, err, "4097 sets and must have at most 4096")
+	require.ErrorContains(t, err, "4097 sets, but must have at most 4096")
 	for want, name := range map[string]string{`name "vip" is given twice`: "vip", `name "a" is given twice`: "a"} {
 		_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, describe("a", bitmap.Of(1)),
 			describe(name, bitmap.Of(2)))

@@ -175,7 +175,7 @@ func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request)
 		return l.db.Broken()
 	})
 	if err != nil {
-		return fmt.Errorf("remove the lease of a request for permits: %w", err)
+		return fmt.Errorf("remove the ended lease of a request for permits: %w", err)
 	}
 	return nil
 }

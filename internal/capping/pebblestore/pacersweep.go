@@ -78,7 +78,7 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	}
 	if err = it.Error(); isDamage(err) {
 		l.db.NotePacerUnreadable("block",
-			fmt.Errorf("a database block with pacer logs or permit requests is damaged: %w", err))
+			fmt.Errorf("a database block with pacer logs or with requests for permits is damaged: %w", err))
 		return past, l.behindDamage(last), nil
 	}
 	return past, nil, err

@@ -15,7 +15,7 @@ import (
 var malformations = map[string]func(b *capping.Batch){
 	"per user, got 0 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = nil },
 	"per user, got 4 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
-	"batch of 2 users must have one group":   func(b *capping.Batch) { b.Users = b.Users[:2] },
+	"batch of decisions about 2 users must":  func(b *capping.Batch) { b.Users = b.Users[:2] },
 	"groups of rules, got 0":                 func(b *capping.Batch) { b.Rules = nil },
 	"groups of rules, got 257":               func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
 	"belongs to group 1 of rules, but the":   func(b *capping.Batch) { b.Groups[2] = 1 },
@@ -25,7 +25,7 @@ var malformations = map[string]func(b *capping.Batch){
 		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
 	"max: must be 0 to 1000 sends, got -1":    func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
 	"rule 0: hold (rolling window of a rule)": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
-	"rule 0: rule must have either a rolling": func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
+	"rule 0: rule of a limit must have":       func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
 	"end before it starts, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}

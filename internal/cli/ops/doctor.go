@@ -67,7 +67,7 @@ func (c *DoctorCommand) Validate() error {
 	load.Sends, load.Density = c.Sends, c.Density
 	var age, pid error
 	if c.MaxAge <= 0 {
-		age = fmt.Errorf("max-age: must be more than 0, got %s", c.MaxAge)
+		age = fmt.Errorf("max-age: the age must be more than 0, got %s", c.MaxAge)
 	}
 	if c.PID < 0 {
 		pid = fmt.Errorf("pid: must be a process id above 0, got %d", c.PID)

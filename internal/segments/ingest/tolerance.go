@@ -20,7 +20,7 @@ func parseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > 100 {
-			return Tolerance{}, fmt.Errorf("must be from 0%% to 100%%, got %q", s)
+			return Tolerance{}, fmt.Errorf("must be a percentage of rows from 0%% to 100%%, got %q", s)
 		}
 		return Tolerance{Share: v / 100}, nil
 	}

@@ -52,10 +52,10 @@ func NewAcceptance(name, change, reason string) (*acceptance, error) {
 	case segments.CheckName(name) != nil && segments.CheckSetName(name) != nil:
 		return nil, fmt.Errorf("%q: must be the name of a segment or set", name)
 	case a.Reason == "" || len(a.Reason) > segments.MaxAcceptedReason:
-		return nil, fmt.Errorf("reason has %d bytes and must have 1 to %d bytes",
+		return nil, fmt.Errorf("reason has %d bytes, but must have 1 to %d bytes",
 			len(a.Reason), segments.MaxAcceptedReason)
 	case len(change) > segments.MaxAcceptedChange:
-		return nil, fmt.Errorf("change has %d bytes and must have at most %d bytes",
+		return nil, fmt.Errorf("change has %d bytes, but must have at most %d bytes",
 			len(change), segments.MaxAcceptedChange)
 	}
 	return a, a.parseChange()

@@ -169,7 +169,7 @@ func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o objec
 	case errors.Is(err, objects.ErrNotModified):
 		return l.judge(ctx, limited, c.Location.Delete(limited, o.Key))
 	case err == nil, errors.Is(err, objects.ErrNotFound):
-		return fmt.Errorf("%w: %s has changed, so gc stopped and kept the remaining objects",
+		return fmt.Errorf("%w: object %s has changed, so gc stopped and kept the remaining objects",
 			objects.ErrLostRace, segments.CurrentKey)
 	default:
 		return l.judge(ctx, limited, err)

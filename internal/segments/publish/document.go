@@ -45,7 +45,7 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		case err == nil && nowTag != tag:
 			return newTag, nil // another process has replaced it since
 		case err != nil && !missing:
-			return "", fmt.Errorf("it is unknown whether %s was replaced: %w", key, err)
+			return "", fmt.Errorf("it is unknown whether object %s was replaced: %w", key, err)
 		case missing && tag != "":
 			return "",
 				&objects.StorageError{Err: fmt.Errorf(
@@ -70,7 +70,7 @@ func afterFailure(ctx context.Context, at objects.Location, key string, body []b
 	case readErr == nil && bytes.Equal(now, body):
 		return nowTag, nil
 	case readErr != nil && !errors.Is(readErr, objects.ErrNotFound) && !errors.Is(err, objects.ErrLostRace):
-		return "", fmt.Errorf("%w; it is unknown whether %s was replaced: %w", err, key, readErr)
+		return "", fmt.Errorf("%w; it is unknown whether object %s was replaced: %w", err, key, readErr)
 	}
 	return "", err
 }

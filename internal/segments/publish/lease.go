@@ -125,7 +125,7 @@ func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocumen
 			}
 		}
 		if err := pause(ctx, min(max(length/20, time.Millisecond), time.Second)); err != nil {
-			return "", fmt.Errorf("wait for another gc to end: %w", err)
+			return "", fmt.Errorf("wait for another run of segmentbuild gc to end: %w", err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
-			"amend has new ids, but the live generation was read without the bitmaps that new ids require")
+			"amend adds new user ids, but the live generation was read without the bitmaps that new ids require")
 	}
 	var further []uint32
 	for number, in := range numbers {

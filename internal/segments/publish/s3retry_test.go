@@ -164,7 +164,7 @@ func TestAnAnswerThatCannotBeLookedIntoIsNotCalledAFailure(t *testing.T) {
 	})
 	err := publishThrough(t, "s3://"+s3test.Bucket(t)+"/prod", objects.S3Config{Endpoint: endpoint,
 		MaxPause: 50 * time.Millisecond}, time.Minute)
-	require.ErrorContains(t, err, "it is unknown whether current.json was replaced")
+	require.ErrorContains(t, err, "it is unknown whether object current.json was replaced")
 }
 
 func TestAServerThatIgnoresConditionsIsRefused(t *testing.T) {

@@ -109,7 +109,7 @@ func (n *notes) CheckPresent() error {
 	defer n.mu.Unlock()
 	for _, name := range n.names {
 		if _, err := n.fs.Stat(n.fs.PathJoin(n.dir, name)); err != nil {
-			return fmt.Errorf("files of the store were removed or replaced while it was open: %w", err)
+			return fmt.Errorf("files of the store were removed or replaced while the store was open: %w", err)
 		}
 	}
 	return nil

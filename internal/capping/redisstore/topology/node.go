@@ -164,7 +164,7 @@ func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 		!fault.IsAuth(sign.Err()):
 		return nil
 	case fault.IsAuth(sign.Err()):
-		return fmt.Errorf("read the sentinel key (key that reveals lost data) of a partition: %w", sign.Err())
+		return fmt.Errorf("read the sentinel key (key that reveals lost data) of a partition in Redis: %w", sign.Err())
 	}
 	n.top.markEmptied(n, partition)
 	return barGone
