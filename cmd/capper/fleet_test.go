@@ -77,7 +77,7 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 		create(false)
 		p := launch(t, file)
 		<-p.exited
-		require.Contains(t, p.log.String(), "no store exists in Redis in namespace fc, which is new or lost its records: "+
+		require.Contains(t, p.log.String(), "no store in Redis for namespace fc, which is new or lost its records: "+
 			"set store.redis.create: true to create an empty store")
 	}
 	refused()

@@ -24,7 +24,7 @@ func (f *fleet) start(ctx context.Context) error {
 		return m
 	}
 	if f.seen.Load().gone != nil {
-		return fmt.Errorf("no store exists in Redis in namespace %s, which is new or lost its records: "+
+		return fmt.Errorf("no store in Redis for namespace %s, which is new or lost its records: "+
 			"set store.redis.create: true to create an empty store", f.config.Namespace)
 	}
 	if err := f.restoreForOthers(ctx, had); err != nil {

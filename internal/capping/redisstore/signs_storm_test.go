@@ -49,7 +49,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 
 	config.MustExist = true
 	_, err = openInTime(t, config)
-	require.ErrorContains(t, err, "no store exists in Redis in namespace fc, which is new or lost its records: "+
+	require.ErrorContains(t, err, "no store in Redis for namespace fc, which is new or lost its records: "+
 		"set store.redis.create: true to create an empty store")
 	config.MustExist = false
 	again := openTest(t, config)
