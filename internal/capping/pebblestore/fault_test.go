@@ -122,6 +122,32 @@ func TestStalledDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestAReplayedSendWaitsForTheDisk stalls the disk while a call records a send. A second call with the same message id
+// must not answer that the send is recorded before the record is durable.
+func TestAReplayedSendWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	disk := &stallableDisk{FS: vfs.NewMem(), released: make(chan struct{})}
+	s := reopen(t, Config{Path: "/db", fs: disk, SweepInterval: time.Hour})
+	disk.stalled.Store(true)
+	first := make(chan error, 1)
+	go func() {
+		_, err := filterAll(s, "m", 1)
+		first <- err
+	}()
+	testkit.Eventually(t, func() bool { return disk.waiting.Load() > 0 })
+	late, end := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer end()
+	verdicts := make([]capping.Verdict, 1)
+	require.ErrorIs(t, s.Filter(late, benchBatch("m", []capping.UserID{1}), verdicts), context.DeadlineExceeded)
+	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
+	close(disk.released)
+	require.NoError(t, testkit.Receive(t, first))
+	verdicts, err := filterAll(s, "m", 1)
+	require.NoError(t, err)
+	require.Equal(t, capping.Replayed, verdicts[0].Outcome)
+	require.NoError(t, s.Close())
+}
+
 // TestDamagedLogs writes invalid logs. Their users must be unavailable and their neighbours not, and erasing
 // a user must replace the log.
 func TestDamagedLogs(t *testing.T) {

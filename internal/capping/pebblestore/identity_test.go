@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -162,6 +163,22 @@ func TestLogCut(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(logs[len(logs)-1], 0))
 	refused(t, config, "lacks its newest sends", config.Path+".id")
+}
+
+// TestOneMarkIsMissing opens a store that lacks exactly its newest mark, and therefore the sends before that mark.
+func TestOneMarkIsMissing(t *testing.T) {
+	t.Parallel()
+	config := Config{Path: t.TempDir()}
+	used(t, config, "m")
+	known := map[string]any{}
+	content, err := os.ReadFile(config.Path + ".id")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(content, &known))
+	known["mark"] = known["mark"].(float64) + 1
+	content, err = json.Marshal(known)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(config.Path+".id", content, 0o600))
+	refused(t, config, "the store lacks its newest sends")
 }
 
 // TestOlderCopy restores an older copy of the files, and then continues with it on purpose.
