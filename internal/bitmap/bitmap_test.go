@@ -2,6 +2,7 @@ package bitmap
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
@@ -121,6 +122,25 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 			_, err := Read(raw)
 			require.ErrorContains(t, err, "with runs of ids are for more", "%d containers, bit %d", containers, bit)
 		}
+	}
+}
+
+// TestRunsBeyondTheirContainerAreRefused checks the last run of a container: its last id is at most 65,535.
+func TestRunsBeyondTheirContainerAreRefused(t *testing.T) {
+	t.Parallel()
+	for end, valid := range map[uint16]bool{containerIDs - 1: true, 0: false, 1: false} {
+		start := end - 99 // may be above end, because the id 65,535 is followed by the next container
+		raw := binary.LittleEndian.AppendUint32(nil, cookieRun)
+		raw = append(raw, 1)                              // the first container has runs
+		for _, n := range []uint16{0, 99, 1, start, 99} { // key, ids - 1, number of runs; start and length of the run
+			raw = binary.LittleEndian.AppendUint16(raw, n)
+		}
+		_, err := Read(raw)
+		if valid {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "beyond the end of its bitmap container")
 	}
 }
 

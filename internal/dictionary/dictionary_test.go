@@ -100,6 +100,15 @@ func TestOpenRefusesFlipsAndCuts(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestARepeatedImageIsRefused checks that Open rejects a dictionary in which two numbers have the same image.
+func TestARepeatedImageIsRefused(t *testing.T) {
+	t.Parallel()
+	raw := build(t, []uint64{3, 5, 8}) // few images are in one row, and take 8 bytes each
+	copy(raw[headerBytes+8:headerBytes+16], raw[headerBytes:])
+	_, err := Open(raw)
+	require.ErrorContains(t, err, "in row 0 must ascend")
+}
+
 func requireAscending(t testing.TB, d *Dictionary) {
 	t.Helper()
 	count, before := uint32(0), uint64(0)
