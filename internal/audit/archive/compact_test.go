@@ -107,6 +107,26 @@ func TestErasedUsersLeaveTheFiles(t *testing.T) {
 	})
 }
 
+// TestErasedUsersLeaveAFileThatGoesOnAfterTheErasure checks a file with records from before and after an erasure. The
+// compaction removes the user from the earlier records only.
+func TestErasedUsersLeaveAFileThatGoesOnAfterTheErasure(t *testing.T) {
+	t.Parallel()
+	objectstest.OnEveryLocation(t, func(t *testing.T, name string, at objects.Location) {
+		audittest.Policy(t, at, "c1", "version: c1\nlimits:\n  default: {daily: 9}\n")
+		audittest.NewWriter(at, 1).Roll(t, audittest.Frames(compactSend(compactBegun, "before", bitmap.Of(41, 42)),
+			compactSend(compactBegun+2*day, "after", bitmap.Of(42)))...)
+		audittest.Erase(t, at, 1, compactBegun+day, 42)
+		done := compacted(t, at, archive.CompactConfig{Now: (compactBegun + 3*day).Time()})
+		require.Equal(t, []int64{1, 1}, []int64{int64(done.Rewritten), done.Users})
+		list, err := at.List(t.Context(), audit.ErasedPrefix)
+		require.NoError(t, err)
+		for _, o := range list { // nothing but the file hides the user now
+			require.NoError(t, at.Delete(t.Context(), o.Key))
+		}
+		require.Equal(t, []string{"1-1 before allowed 1", "1-2 after allowed 1"}, compactTold(t, at))
+	})
+}
+
 func TestWhatIsOlderThanItIsKeptIsTakenAway(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, name string, at objects.Location) {

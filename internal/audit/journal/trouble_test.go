@@ -209,6 +209,21 @@ func TestTheNextStartUploadsWhatS3WasAwayFor(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestTheIndexNamesOnlyStoredFiles checks that no index entry exists while its file cannot be stored.
+func TestTheIndexNamesOnlyStoredFiles(t *testing.T) {
+	t.Parallel()
+	dir, at := directory(t)
+	inTheWay := filepath.Join(dir, "records")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(inTheWay, nil, 0o644))
+	j := open(t, journal.Config{To: dir, Roll: 100 * time.Millisecond})
+	j.Filter(call("kept", 1))
+	testkit.Eventually(t, func() bool { return j.Status().WaitingFiles == 1 && j.Status().Error != "" }, "it fails")
+	require.Empty(t, at.entries(t))
+	require.NoError(t, os.Remove(inTheWay))
+	testkit.Eventually(t, func() bool { return at.messages(t)["kept"] == 1 }, "it is there")
+}
+
 // Where nothing can be written records are kept in memory, then lost; the loss is counted, and written
 // as a gap when the disk is there again.
 func TestALossIsCountedAndWritten(t *testing.T) {
