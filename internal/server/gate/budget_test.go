@@ -49,7 +49,9 @@ func TestWhoHoldsLessGoesFirst(t *testing.T) {
 		require.True(t, b.CountRefusal("greedy", 1))
 		first.Close()
 		require.True(t, <-entered)
+		asked := time.Now()
 		require.False(t, b.Open("greedy").Grow(30), "beyond its share, half")
+		require.Zero(t, time.Since(asked), "a client beyond its share does not queue beside others")
 		third := holding(t, b, "greedy", 10) // while there is room
 		modest.Close()
 		fourth := holding(t, b, "greedy", 30)
