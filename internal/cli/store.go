@@ -214,7 +214,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions returns the functions that package verify calls to ask the store about sends.
+// questions returns callbacks for package verify. With these callbacks, package verify asks the store which sends it
+// has recorded.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}

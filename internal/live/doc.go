@@ -23,8 +23,8 @@
 //	Store.Change     one record for each call, stored durably; then Lists.Apply
 //	Lists            the latest change of each user: 10 bytes each, in blocks of 65,536 users
 //	Lists.View       a set of a generation with the changes; immutable
-//	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. Changes of
-//	                 the last second are looked up beside it, until Lists.Merge has put them into the bitmap.
+//	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. View.Mark
+//	                 looks up changes of the last second separately, until Lists.Merge puts them into the bitmap.
 //
 // If user ids are not dense (32-bit integers), package live identifies users by images (64-bit numbers of ids). Bitmaps
 // then contain numbers of users instead of ids. A View therefore looks up the changes of images separately from the

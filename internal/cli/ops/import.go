@@ -45,7 +45,7 @@ type ImportCommand struct {
 	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows, which the command skips. If there are more, the command imports nothing. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
-	Verify   bool          `help:"Check an earlier import: the command sends all rows again, and reports sends that the service had not recorded."`
+	Verify   bool          `help:"After the import, send all rows a second time, and report sends that the first pass had not recorded."`
 	Patience time.Duration `default:"5m" help:"Maximum time to retry sends that the service could not record."`
 	Batch    int           `default:"10000" help:"Number of sends in one call to the service."`
 	Parallel int           `default:"4" help:"Number of concurrent calls to the service."`

@@ -154,8 +154,8 @@ func percent(part, whole uint64) float64 {
 }
 
 // Drift returns the changes of the segments that both the candidate and an earlier generation have, in the order of the
-// candidate. Drift ignores segments that appeared or vanished since the earlier generation, because earlier publishes
-// have already judged this. Drift uses all CPU cores.
+// candidate. Drift skips segments that only one of the two generations has, because the publish that added or removed
+// such a segment has already checked that change. Drift uses all CPU cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
