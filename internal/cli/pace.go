@@ -47,7 +47,8 @@ func (c *PaceCommand) Validate() error {
 		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
 	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
 		return fmt.Errorf(
-			"--max-wait %v: must be more than 0s and at most 24h; without the flag, input lines wait for permits without limit",
+			"--max-wait %v: must be more than 0s and at most 24h; "+
+				"without the flag, input lines wait for permits without limit",
 			*c.MaxWait)
 	}
 	return nil
