@@ -121,7 +121,8 @@ func (m *Manifest) checkIDs() error {
 	for _, s := range m.Entries() {
 		if s.Max != nil && *s.Max >= m.IDs.Count {
 			return fmt.Errorf("segment or set %q: "+
-				"the largest user number (max) is %d, but must be below the number of ids %d", s.Name, *s.Max, m.IDs.Count)
+				"the largest user number (max) is %d, but must be below the number of ids %d",
+				s.Name, *s.Max, m.IDs.Count)
 		}
 	}
 	return nil
