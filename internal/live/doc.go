@@ -26,7 +26,7 @@
 //	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. View.Mark
 //	                 looks up changes of the last second separately, until Lists.Merge puts them into the bitmap.
 //
-// If user ids are not dense (32-bit integers), package live identifies users by images (64-bit numbers of ids). Bitmaps
+// If user ids are not dense 32-bit integers, package live identifies users by images (64-bit numbers of ids). Bitmaps
 // then contain numbers of users instead of ids. A View therefore looks up the changes of images separately from the
 // bitmap (NewOfImages). A change of an image takes 14 bytes in Lists, and 8 bytes in each View.
 //

@@ -15,7 +15,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// IDsFormatVersion is the format version of a manifest whose user ids are not dense (32-bit integers). Older programs
+// IDsFormatVersion is the format version of a manifest whose user ids are not dense 32-bit integers. Older programs
 // reject such a manifest, and keep the generation of segments that they have.
 const IDsFormatVersion = 5
 
@@ -23,7 +23,7 @@ const IDsFormatVersion = 5
 // dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
-// IDs describes the user ids of a generation if they are not dense (32-bit integers). In the bitmaps, a number stands
+// IDs describes the user ids of a generation if they are not dense 32-bit integers. In the bitmaps, a number stands
 // for a user: the index of the id's image (64-bit number of the id) in the sorted dictionary.
 type IDs struct {
 	Kind string `json:"kind"`
