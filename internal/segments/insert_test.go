@@ -122,7 +122,7 @@ func TestAnIDIsInsertedOnce(t *testing.T) {
 	scheme := ids.New(ids.UUID, segmentstest.Key(1))
 	g := numberedGeneration(t, scheme, false, uuids(0, 5))
 	_, err := g.Insert(numberedGeneration(t, scheme, false, uuids(3, 5)), []uint32{0, 1, 2, 3, 4})
-	require.ErrorContains(t, err, "must be above")
+	require.ErrorContains(t, err, "must ascend")
 	in, err := g.Insert(numberedGeneration(t, scheme, false, uuids(5, 5)), nil)
 	require.NoError(t, err)
 	require.Equal(t, g.Dictionary.Bytes(), in.Dictionary.Bytes())

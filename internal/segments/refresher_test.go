@@ -312,7 +312,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 		for body, want := range map[string]string{
 			"": "empty", "\n": "empty", "{": "truncated", "null": "format_version 0", "[]": "cannot unmarshal",
 			`{"format_version":1,"generation":""}`:                                           `generation ""`,
-			`{"format_version":1,"generation":"../../../etc/passwd"}`:                        "must be a generation name",
+			`{"format_version":1,"generation":"../../../etc/passwd"}`:                        "must be a name such as 2026",
 			`{"format_version":2,"generation":"20261120T101500.000Z-0a1b2c3d"}`:              "format_version 2",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:              "0a1b2c3d.json: not found",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:            "extra data after the end of the JSON document",

@@ -92,5 +92,5 @@ func TestWhatCannotBeWrittenIsToldOf(t *testing.T) {
 		require.ErrorContains(t, errors.Join(w.Add(record(), ""), w.Close()), "no space left", format)
 	}
 	_, err := archive.NewWriter("csv", full{})
-	require.ErrorContains(t, err, `unknown format "csv"`)
+	require.ErrorContains(t, err, `unknown export format "csv"`)
 }

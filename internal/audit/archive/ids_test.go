@@ -260,5 +260,5 @@ func TestExportsNameUsers(t *testing.T) {
 		require.Equal(t, "allowed", rows[1].Outcome)
 	}
 	_, err := archive.NewNamedWriter("csv", new(bytes.Buffer), name)
-	require.ErrorContains(t, err, `unknown format "csv"`)
+	require.ErrorContains(t, err, `unknown export format "csv"`)
 }
