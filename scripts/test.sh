@@ -6,6 +6,7 @@
 #   scripts/test.sh           every test but the storms: what a change needs before it is submitted
 #   scripts/test.sh storms    the storms: tests of files with the build tag storms, and no others
 #   scripts/test.sh list      the storms by name: package, space, test
+#   scripts/test.sh measurements  the storms that make bench runs instead of make storms, by name
 #   scripts/test.sh ARGS…     go test with the race detector and these arguments, storms included
 #
 # CAPPER_TEST_BIN holds capper and segmentbuild for all packages of a run; a test that runs alone builds its own.
@@ -51,7 +52,12 @@ plain_packages() {
 # Arithmetic that is ten times slower under the race detector, though few of its tests start a goroutine: make test
 # does without the detector, and repeats the tests of files that start goroutines with it.
 arithmetic_packages() { quick_packages | grep -xE '\./internal/(audience|bitmap|capping|pacing|pacing/pacingtest)'; }
-concurrent_files() { arithmetic_packages | sed 's|$|/*_test.go|' | xargs -I{} bash -c "grep -lE '^\s*go |\.Go\(|\"sync' {}" || true; }
+concurrent_files() {
+  local package
+  for package in $(arithmetic_packages); do
+    grep -lE '^\s*go |\.Go\(|"sync' "$package"/*_test.go || true
+  done
+}
 
 # Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic:
 # make test runs the same code with the race detector.
@@ -83,6 +89,7 @@ waiting=internal/pacing/pacingtest # its permits come at a rate, by the wall clo
 
 case ${1:-} in
   list) storms; exit ;;
+  measurements) tr '|' '\n' <<<"$measurements"; exit ;;
   quick)
     shift
     plain_test -p 3 "$@" $(quick_packages | first $waiting)

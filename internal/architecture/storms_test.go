@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -114,4 +115,27 @@ func TestEveryTestIsInTestOrInStorms(t *testing.T) {
 			require.NotContains(t, stormNames, test, "make storms would run %s too: rename one of both", name)
 		}
 	}
+
+	// make storms leaves the measurements out, so make bench must run each of them.
+	listed, err = exec.Command(filepath.Join("..", "..", "scripts", "test.sh"), "measurements").Output()
+	require.NoError(t, err)
+	bench := benchScripts(t)
+	for _, name := range strings.Fields(string(listed)) {
+		require.Contains(t, stormNames, name)
+		require.Regexp(t, `\b`+name+`\b`, bench)
+	}
+}
+
+// benchScripts returns the text of the scripts that make bench runs.
+func benchScripts(t *testing.T) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "..", "scripts", "bench-*.sh"))
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	return all.String()
 }
