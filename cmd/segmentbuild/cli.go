@@ -30,7 +30,7 @@ type commands struct {
 	Export      exportCommand           `cmd:"" help:"Write the ids of all users of a segment or set, as text or as a bitmap."`
 	Verify      verifyCommand           `cmd:"" help:"Download a generation (a published version), and check all of its files for damage."`
 	Rollback    rollbackCommand         `cmd:"" help:"Make services use an earlier generation (published version of segments and sets) again."`
-	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"Let builds publish again after the command rollback --hold has stopped them."`
+	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"Let builds publish again after the command 'rollback --hold' has stopped all builds."`
 	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations (published versions), with the files that no other generation uses."`
 	Generate    generateCommand         `cmd:"" help:"Write files with invented users and segments, for tests and demonstrations."`
 	Version     terminal.VersionCommand `cmd:"" help:"Print the program's version, commit, commit date and Go version."`

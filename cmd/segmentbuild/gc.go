@@ -13,7 +13,7 @@ import (
 type gcCommand struct {
 	Keep   int           `required:"" placeholder:"N" help:"Number of newest generations (published versions) to keep. The command always keeps the generation that services use."`
 	Grace  time.Duration `default:"24h" help:"Minimum age of the generations (published versions) and bitmap files that the command may remove."`
-	Lease  time.Duration `default:"30s" help:"Time for which builds and rollbacks must wait if this command is killed while it removes files."`
+	Lease  time.Duration `default:"30s" help:"If this command is killed while it removes files, builds and rollbacks wait at most this time before they publish."`
 	Delete bool          `help:"Remove old generations (published versions). Without --delete, the command only lists what it would remove."`
 	DryRun bool          `name:"dry-run" help:"List the old generations (published versions) without removing any, which is also the default; --delete removes them."`
 	at     `embed:""`

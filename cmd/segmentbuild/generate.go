@@ -17,9 +17,9 @@ type generateCommand struct {
 	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Name of each segment, and the percentage of all users in this segment, such as vip=10%,new=40%. The other users are in no segment."`
 	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. A user has the same id in every file. For kinds other than dense, --as must be text or csv."`
 	Layout   string   `enum:"random,contiguous" default:"random" help:"Way in which users get their segments: random (each user gets a random segment) or contiguous (each segment gets one range of ids)."`
-	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the files, one for each segment: text, csv (user_id,segment), parquet (user_id, in scattered order) or roaring."`
+	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the output files: text, csv (columns user_id and segment), parquet (column user_id, not sorted) or roaring. The command writes one file for each segment."`
 	Seed     uint64   `default:"1" help:"Start value of the random numbers; the same value generates the same segments."`
-	Out      string   `required:"" placeholder:"DIR" help:"Directory for the files NAME.txt, NAME.csv, NAME.parquet or NAME.roaring."`
+	Out      string   `required:"" placeholder:"DIR" help:"Directory for the output files. The name of each file is the name of its segment with the ending .txt, .csv, .parquet or .roaring."`
 }
 
 // Run writes files with synthetic user ids, for tests and demos, and prints the names of the files.

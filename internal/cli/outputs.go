@@ -25,7 +25,7 @@ import (
 // All other files contain one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
-	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send an earlier run, or an earlier call of this run, had already recorded."`
+	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send was already recorded, either by an earlier run or by an earlier call of this run."`
 	DeniedDir   string `placeholder:"DIR" help:"Directory for the denied users, one file LIMIT.txt for each limit (LIMIT.roaring if --allowed names a .roaring file)."`
 	WavesDir    string `placeholder:"DIR" help:"Directory for the denied users, with one file such as 2026-11-22T15Z.txt for each hour in which users may receive the message. The file waves.json lists when to retry each file."`
 	Unavailable string `placeholder:"FILE" help:"File for the users about whom the service could not decide, so that they can be retried."`

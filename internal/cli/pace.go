@@ -22,10 +22,10 @@ type PaceCommand struct {
 	Service
 	Pacer     string         `arg:"" help:"Name of the pacer (a rate limit in the service's configuration), or several names separated by commas; then each line needs a permit from every pacer."`
 	File      string         `arg:"" optional:"" default:"-" help:"File with the lines to send; the command copies them to standard output. Default: standard input."`
-	MessageID string         `placeholder:"ID" help:"Id of the message to which the lines belong; required for pacers with a separate limit for each message."`
-	Key       string         `help:"Key of the lines, such as a phone number that sends; required for pacers with a separate limit for each key."`
-	Share     string         `placeholder:"NAME" help:"Name of a share, a part of the pacer's rate reserved for certain calls; the API key must permit this share. Default: the share of the API key, if any."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time to wait for the permit of one line; the command ends if a line must wait longer. The max_wait of each pacer applies too. Default: no maximum."`
+	MessageID string         `placeholder:"ID" help:"Id of the message to which the input lines belong; required for pacers (named rate limits) with a separate limit for each message."`
+	Key       string         `help:"Key of the input lines, such as the sender's phone number; required for pacers (named rate limits) with a separate limit for each key."`
+	Share     string         `placeholder:"NAME" help:"Name of a share (a reserved part of the pacer's rate limit) from which the permits are taken; the API key must permit this share. Default: the share of the API key, if any."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. The setting max_wait of each pacer applies too. Default: no maximum."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 

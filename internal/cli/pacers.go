@@ -15,10 +15,10 @@ import (
 // PacersCommand is the command `capper pacers [NAME]`.
 type PacersCommand struct {
 	Service
-	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
-	MessageID string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key; for pacers with a separate limit for each message."`
-	Key       string `help:"Key, such as a phone number that sends, whose permits the command shows; for pacers with a separate limit for each key."`
-	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The records of requests that the store keeps for retries still count towards their maximum number. The API key needs the scope admin."`
+	Name      string `arg:"" optional:"" help:"Name of the pacer (named rate limit) to show. Default: all pacers."`
+	MessageID string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key. Use this flag only for a pacer (named rate limit) with a separate limit for each message."`
+	Key       string `help:"Key, such as the sender's phone number, whose permits the command shows. Use this flag only for a pacer (named rate limit) with a separate limit for each key."`
+	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store still keeps the records of earlier requests, so that retries get the same answer; these records count towards the maximum number of records. The API key needs the scope admin."`
 }
 
 // forgotten is the output of `capper pacers --forget` with --json.

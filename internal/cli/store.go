@@ -27,11 +27,11 @@ import (
 type StoreFlags struct {
 	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
 	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
-	Sample         sampleShare   `placeholder:"1%" help:"Percentage of the users to compare, with other users every day; used with --store. Default: all users."`
+	Sample         sampleShare   `placeholder:"1%" help:"Percentage of users whose sends the command compares with the store; the command selects other users every day. Used with --store. Default: all users."`
 	SampleSalt     string        `placeholder:"TEXT" help:"Text that decides which users --sample selects: the same text selects the same users. Used with --store. Default: the current day in UTC, such as 2026-11-23."`
-	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users to compare per second; used with --store."`
-	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. The column user_id is empty for unknown ids, and the column image identifies every user. Used with --store."`
-	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a send as missing, because the audit may record a cancelled send late. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
+	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users per second whose sends the command compares with the store; used with --store."`
+	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. The column 'user_id' is empty if the original id of the user is unknown; the column 'image' (64-bit number of an id) identifies every user. Used with --store."`
+	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a send as missing, because the audit may record the cancellation of a send late. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 
 // sampleShare is a percentage of users, such as 1%.

@@ -21,9 +21,9 @@ type verifyCommand struct {
 	Place
 	Span
 	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
-	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) to apply to every call. Default: the generation that the service used for each call."`
+	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) that the command uses for every recorded call. Default: the generation that the service used for each call."`
 	FilesOnly     bool   `help:"Check only the audit files for damage; do not check the recorded sends against the limits."`
-	AcceptedUntil moment `placeholder:"TIME" help:"Count sends above a limit from before TIME, but do not report these sends as findings. They still use up the limits of later sends."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Do not report sends above a limit as findings if they were made before TIME. The command only counts these sends, and they still count towards the limits of later sends."`
 	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, which the textfile collector of the node exporter can read."`
 	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags

@@ -25,7 +25,7 @@ type WhatIfCommand struct {
 	Span
 	Limits     string `placeholder:"FILE" help:"File with the limits to try: a capper configuration file, or a file with only these keys of it: 'channels', 'limits', 'suppress', 'quiet', 'holdout' and 'timezone'. Default: the limits that the service applied to each call."`
 	Segments   string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
-	Generation string `placeholder:"NAME" help:"Generation (published version of all segments and sets) to apply to every call. Default: the generation that the service used for each call."`
+	Generation string `placeholder:"NAME" help:"Generation (published version of all segments and sets) that the command uses for every recorded call. Default: the generation that the service used for each call."`
 	Campaigns  int    `placeholder:"N" default:"20" help:"Maximum number of campaigns to list."`
 	HTML       string `name:"html" placeholder:"FILE" help:"HTML file in which the command also writes the result, with charts."`
 	JSON       bool   `help:"Print the result as JSON."`

@@ -31,7 +31,7 @@ type ImportCommand struct {
 	Files []string `arg:"" placeholder:"FILE" help:"Files with one send in each row, directories of such files, file name patterns, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
 
 	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
-	MessageID       string  `placeholder:"ID" help:"Message id of sends whose row has no message id. A send without a message id is identified by its time."`
+	MessageID       string  `placeholder:"ID" help:"Message id for sends whose row has no message id. Default: none; the service then identifies such a send by its time."`
 	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; the command rejects rows with another namespace. Default: the namespace in each row, or no namespace."`
 	UserColumn      string  `placeholder:"NAME" help:"Name of the column with the user ids. Default: user_id."`
 	AtColumn        string  `placeholder:"NAME" help:"Name of the column with the time of each send. Default: at."`
@@ -42,7 +42,7 @@ type ImportCommand struct {
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: the command detects the format from each file's name."`
 	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (required only in long files) or optional."`
 	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. The command fails if the service uses another kind. Default: the kind of the service, or dense with --dry-run."`
-	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows, which the command skips. If there are more, the command imports nothing. Default: 0."`
+	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows, which the command skips. If more rows are invalid, the command imports nothing. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
 	Verify   bool          `help:"After the import, send all rows a second time, and report sends that the first pass had not recorded."`

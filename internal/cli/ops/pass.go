@@ -168,7 +168,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	if err := b.pass.Target.Merge(ctx, m, make([]capping.Merged, len(m.Users))); err != nil {
-		return fmt.Errorf("write the recorded sends of %s to %s into Redis: %w", b.pass.name(m.Users[0]),
+		return fmt.Errorf("copy the recorded sends of the users from %s to %s into Redis: %w", b.pass.name(m.Users[0]),
 			b.pass.name(m.Users[len(m.Users)-1]), err)
 	}
 	return nil

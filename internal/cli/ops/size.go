@@ -41,8 +41,8 @@ func (c *count) UnmarshalText(text []byte) error {
 type SizeCommand struct {
 	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
 	IDs       string        `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. The flag --density applies only to dense ids."`
-	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window."`
-	Density   float64       `default:"1" help:"Fraction of the numbers from the lowest to the highest user id that are ids of users, such as 0.04."`
+	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window of all limits."`
+	Density   float64       `default:"1" help:"Share of numbers in use, among all numbers from the lowest to the highest user id. For example, 0.04 means that 4 of 100 numbers are user ids."`
 	Days      float64       `default:"7" help:"Number of days in the longest window of all limits."`
 	Campaigns float64       `default:"10" help:"Number of campaigns per day."`
 	Blast     *count        `placeholder:"N" help:"Number of users in the largest campaign. Default: a tenth of all users."`
