@@ -174,7 +174,8 @@ func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) err
 			s.Unavailable)
 	case s.Denied["daily"] != want.daily || s.Denied["suppressed"] != want.suppressed ||
 		s.Suppressed[suppressed] != want.suppressed:
-		return fmt.Errorf("wrong results: %d users denied by daily, want %d; %d suppressed, want %d",
+		return fmt.Errorf(
+			"wrong results: the limit \"daily\" denied %d users, want %d; %d users were suppressed, want %d",
 			s.Denied["daily"], want.daily,
 			s.Denied["suppressed"], want.suppressed)
 	}

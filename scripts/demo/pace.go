@@ -40,7 +40,7 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	}
 	var rate int
 	if _, err := fmt.Sscanf(before.Rate, "%d/s", &rate); err != nil || before.Used == nil {
-		return fmt.Errorf("pacer %s: must have a rate per second, and a limit", name)
+		return fmt.Errorf("pacer %s: must be configured with a rate per second and with at least one limit", name)
 	}
 	began := time.Now()
 	sends, err := sendPaced(ctx, url, name, users)
@@ -60,11 +60,13 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	least := time.Duration(total-1) * time.Second / time.Duration(rate)
 	switch {
 	case total != len(users):
-		return fmt.Errorf("paced run sent %d messages, want %d", total, len(users))
+		return fmt.Errorf("sends at the rate of a pacer: %d messages were sent, want %d", total, len(users))
 	case took < least:
-		return fmt.Errorf("paced run took %v, faster than the pacer %s allows: at least %v", took, before.Rate, least)
+		return fmt.Errorf("sends at the rate of a pacer: the sends took %v, but the rate %s requires at least %v",
+			took, before.Rate, least)
 	case *after.Used-*before.Used < total:
-		return fmt.Errorf("paced run sent %d messages with %d permits", total, *after.Used-*before.Used)
+		return fmt.Errorf("sends at the rate of a pacer: %d messages were sent, but the pacer granted only %d permits",
+			total, *after.Used-*before.Used)
 	}
 	return nil
 }
@@ -95,7 +97,7 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	sending.Wait()
 	slices.SortFunc(all, func(a, b sent) int { return a.at.Compare(b.at) })
 	if len(all) == 0 && ctx.Err() == nil {
-		return nil, errors.New("paced run needs at least one user")
+		return nil, errors.New("sends at the rate of a pacer need at least one user")
 	}
 	return all, context.Cause(ctx)
 }
