@@ -66,7 +66,7 @@ func (d *dictionary) read(c *cursor) string {
 	text := c.text()
 	if ref == refKept && c.err == nil {
 		if !d.room(len(text), len(d.words)) {
-			c.fail(fmt.Errorf("text %d does not fit into the full dictionary of the audit file", len(d.words)))
+			c.fail(fmt.Errorf("the dictionary of the audit file is full, so it must not contain text %d", len(d.words)))
 			return ""
 		}
 		d.words = append(d.words, text)

@@ -237,7 +237,7 @@ func (c *cursor) millis() time.Duration {
 func (r *Reader) gap(c *cursor) *Gap {
 	g := &Gap{Lost: c.below(1 << 60), From: c.instant(), To: c.instant()}
 	if g.Lost == 0 || r.next+g.Lost < r.next {
-		c.fail(fmt.Errorf("audit file: invalid gap of %d records", g.Lost))
+		c.fail(fmt.Errorf("audit file: the count of lost records is not valid: %d", g.Lost))
 	}
 	r.next += g.Lost
 	return g

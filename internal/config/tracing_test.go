@@ -54,7 +54,7 @@ func TestFaultsOfTracing(t *testing.T) {
 			"'http://me:secret@a'}": "must not contain a user or a password: use $OTEL_EXPORTER_OTLP_HEADERS for " +
 			"credentials",
 		"{endpoint: 'http://%zz:secret@a'}": "must not contain a user or a password",
-		"{endpoint: 'http://a?key=secret'}": "must end with the path, without ? or #: use $OTEL_EXPORTER",
+		"{endpoint: 'http://a?key=secret'}": "must end with the path, without a query ('?') or fragment ('#')",
 		"{endpoint: 'http://a#secret'}":     "must end with the path",
 		here + "sample_ratio: 1.01}": "f:4:47: tracing.sample_ratio: must be a number from 0 to 1, " +
 			"got 1.01",

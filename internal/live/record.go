@@ -166,7 +166,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
-		d.err = fmt.Errorf("version %d of a record must only be used for user ids above %d",
+		d.err = fmt.Errorf("the record has version %d, which must only be used for user ids above %d",
 			version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
@@ -198,8 +198,8 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("stored times of removed changes to sets: the version must be %d, got %d",
-			recordVersion, version)
+		return nil, fmt.Errorf("stored times up to which changes to sets were removed: "+
+			"the format version must be %d, got %d", recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {
 		name := d.text()

@@ -14,7 +14,7 @@ const MaxTitle = 200
 // ErrNotRemembered is the error of Store.SetTitle for a message that the store has no space to remember, and would not
 // count.
 var ErrNotRemembered = errors.New(
-	"the store cannot keep a title for this message now, because too many new messages have few users")
+	"the store has no space for the title of this message now, because it already keeps too many new messages")
 
 // CheckTitle returns the title of a message without blanks at its ends. CheckTitle returns an error if the title is not
 // UTF-8, has a hidden character, or is longer than MaxTitle. The title "" means that the message has no title.

@@ -48,7 +48,7 @@ func readUint(data []byte) (v uint64) {
 	return v
 }
 
-var errRuns = errors.New("the runs of permits in a pacer log are not in order")
+var errRuns = errors.New("stored pacer log: its runs (permits at equal distances) are not valid, or not sorted by time")
 
 // check returns an error if l is not a valid log.
 func (l *Log) check() error {

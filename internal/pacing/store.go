@@ -95,7 +95,7 @@ func (a *Ask) Check() error {
 	case a.MaxWait < 0 || a.MaxWait > MaxWait:
 		return fmt.Errorf("request for permits: the maximum wait must be from 0 to %v, got %v", MaxWait, a.MaxWait)
 	case a.Lasts < 0 || a.Lasts > MaxWait+callLasts:
-		return fmt.Errorf("request for permits: the time for which the store remembers it must be from 0 to %v, got %v",
+		return fmt.Errorf("request for permits: the store must keep the request for a time from 0 to %v, got %v",
 			MaxWait+callLasts, a.Lasts)
 	}
 	for i := range a.Targets {

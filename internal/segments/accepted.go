@@ -55,10 +55,10 @@ func (a *Accepted) check() error {
 	case a.ToSHA256 == a.FromSHA256:
 		return fmt.Errorf("to_sha256 %q: must differ from the value of 'from_sha256'", a.ToSHA256)
 	case a.Removed > a.Before:
-		return fmt.Errorf("removed %d: the number of removed users must be at most %d, the value of before",
+		return fmt.Errorf("removed %d: must be at most %d, the value of the field 'before'",
 			a.Removed, a.Before)
 	case a.ToSHA256 == "" && a.Removed != a.Before:
-		return fmt.Errorf("removed %d: must be %d, the value of before, because the set no longer exists",
+		return fmt.Errorf("removed %d: must be %d, the value of the field 'before', because the set no longer exists",
 			a.Removed, a.Before)
 	case a.At.IsZero():
 		return errors.New("at: must be set")

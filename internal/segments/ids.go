@@ -136,7 +136,7 @@ func (d *IDs) check() error {
 	case kind == ids.Dense:
 		return errors.New("kind: must be absent for dense ids")
 	case !checkRule.MatchString(d.Check):
-		return fmt.Errorf("check %q: must be 8 lower-case hex digits", d.Check)
+		return fmt.Errorf("the key's fingerprint (field 'check') %q: must be 8 lower-case hex digits", d.Check)
 	case len(d.Dictionary) != 1:
 		return fmt.Errorf("dictionary: must be a list of 1 layer, got %d", len(d.Dictionary))
 	}
@@ -151,7 +151,7 @@ func (d *IDs) check() error {
 		return fmt.Errorf("dictionary[0]: size_bytes %d: must be from 1 to %d", layer.SizeBytes,
 			int64(MaxDictionaryBytes))
 	case layer.Count != d.Count || d.Count == dictionary.Unknown:
-		return fmt.Errorf("dictionary[0]: count %d: must equal the count of all layers, %d, and be below %d",
+		return fmt.Errorf("dictionary[0]: count %d: must equal the count of all ids, %d, and be below %d",
 			layer.Count, d.Count, uint32(dictionary.Unknown))
 	}
 	if layer.Back != nil {

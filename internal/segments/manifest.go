@@ -225,18 +225,19 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
-		return nil, fmt.Errorf("manifest of generation %s: names another generation, %q", generation, m.Generation)
+		return nil, fmt.Errorf("manifest of generation %s names another generation, %q", generation, m.Generation)
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if is := m.name(); is != generation {
-		return nil, fmt.Errorf("manifest of generation %s: damaged: a manifest with this content must have the name %s",
+		return nil, fmt.Errorf(
+			"manifest of generation %s is damaged: a manifest with this content must have the name %s",
 			generation, is)
 	}
 	if !bytes.Equal(raw, m.Encode()) {
 		return nil, fmt.Errorf(
-			"manifest of generation %s: damaged: its bytes differ from the published ones with this content",
+			"manifest of generation %s is damaged: it has the published content, but not the published bytes",
 			generation)
 	}
 	return &m, nil

@@ -96,7 +96,7 @@ func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, l
 		return l.db.Sync(ctx)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("store the lease of a request for permits: %w", err)
+		return 0, fmt.Errorf("store the lease (time for which a sender holds permits) of a request: %w", err)
 	}
 	return state, nil
 }
@@ -175,7 +175,7 @@ func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request)
 		return l.db.Broken()
 	})
 	if err != nil {
-		return fmt.Errorf("remove the ended lease of a request for permits: %w", err)
+		return fmt.Errorf("remove the ended lease (time for which a sender holds permits) of a request: %w", err)
 	}
 	return nil
 }

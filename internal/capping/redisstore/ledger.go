@@ -82,7 +82,7 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 		mode = script.Mend
 	}
 	if err := f.renew(ctx, mode); err != nil {
-		return fmt.Errorf("create the records in Redis that describe the store again: %w", err)
+		return fmt.Errorf("recreate the records in Redis that describe the store: %w", err)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.Accept
 	defer f.mu.Unlock()
 	defer f.told()
 	if _, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow()); err != nil {
-		return nil, fmt.Errorf("read the records in Redis about unsafe servers: %w", err)
+		return nil, fmt.Errorf("read the records in Redis about servers that may have lost sends: %w", err)
 	}
 	mend := func() error {
 		for p, err := range f.beginRestoration(ctx, f.withUsers(f.top.AllBroken())) {

@@ -57,8 +57,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 			continue
 		}
 		if l.Manifest == nil {
-			return nil, fmt.Errorf("gc must keep generation %s, but cannot read which files it uses: %s", l.Generation,
-				l.Fault)
+			return nil, fmt.Errorf("gc must keep generation %s, but cannot read which files the generation uses: %s",
+				l.Generation, l.Fault)
 		}
 		if l.Live {
 			g.Live = l.Generation

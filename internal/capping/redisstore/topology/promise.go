@@ -498,7 +498,7 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 			err = mend()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("create the store in Redis again from the remaining data: %w", err)
+			return nil, fmt.Errorf("recreate the store in Redis from the remaining data: %w", err)
 		}
 	}
 	l := t.ledger
