@@ -87,7 +87,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 }
 
 // errDecidedByTwo reports that the API calls of one preview used two generations of the segments, or two
-// configurations. The sum of results from two generations or two configurations would be meaningless.
+// configurations. A preview adds up the results of its API calls, so results from two generations or two
+// configurations would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
 
@@ -187,9 +188,9 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 	return answer, nil
 }
 
-// Parts is an audience in one generation of the segments, divided so that each part fits into an API call. Names from
-// the service's configuration are replaced by their definitions, so that the parts stay the same when the configuration
-// is reloaded.
+// Parts is an audience in one generation of the segments, divided so that each part fits into an API call. The parts
+// contain the definition of each named expression instead of its name, so that a reload of the service's
+// configuration does not change the parts.
 type Parts struct {
 	Generation string // generation of all parts, so that a publish in between changes none of them
 	Users      uint64 // users of all parts
@@ -241,10 +242,10 @@ func (p *Parts) batches() iter.Seq[batch] {
 }
 
 // AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If
-// HasCode(err, CodeGone) is true, the service no longer has the generation of the audience. Sends that were recorded
-// remain recorded. A new run with the same message id and the current generation returns the users of the recorded
-// sends as replayed. After any other error, a new run with the Generation of the AudienceError completes the
-// interrupted run.
+// HasCode(err, CodeGone) is true, the service no longer has the generation of the audience. After an AudienceError,
+// the service keeps the sends that it has already recorded. A new run with the same message id and the current
+// generation returns the users of the recorded sends as replayed. After any other error, a new run with the
+// Generation of the AudienceError completes the interrupted run.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response

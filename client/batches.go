@@ -10,11 +10,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// FilterAll decides which users of an audience of any size may receive a send. FilterAll splits the users into batches,
-// and makes at most Config.Parallel filter calls at a time. FilterAll calls the function "each" with every batch and
-// its result, one after the other, in any order. If that function returns an error, FilterAll stops. The result of each
-// batch also holds those users about whom the service could not decide even after retries. A user who occurs in several
-// batches gets only one send; the result of the later batch lists the user as replayed.
+// FilterAll decides which users of an audience of any size may receive a send. FilterAll splits the users into
+// batches, and makes at most Config.Parallel filter calls at a time. FilterAll calls the function "each" with every
+// batch and its result, one after the other, in any order. If the function "each" returns an error, FilterAll stops.
+// The result of each batch also holds those users about whom the service could not decide even after retries. A user
+// who occurs in several batches gets only one send; the result of the later batch lists the user as replayed.
 //
 // All batches of r.Audience use one generation of the segments, even if a new generation is published during the run;
 // see Parts. An error during the filter calls for r.Audience is an *AudienceError. If FilterAll cannot count the

@@ -167,7 +167,7 @@ func (c *cursor) text() string {
 }
 
 // word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
-// method returns the same Go string, which saves memory.
+// method word returns the same Go string, which saves memory.
 func (c *cursor) word() string {
 	s := c.quoted()
 	for _, word := range c.words {

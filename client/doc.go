@@ -16,10 +16,11 @@
 // # Retries
 //
 // A caller may repeat every API call. The service recognises a repeated send by its message id, its channel and the
-// namespace of the API key. A repeated release or erasure has no further effect. The client therefore retries after
-// connection errors and after the statuses 408, 500, 502, 503 and 504. After a status 429 (rate limit), the client
-// waits at least for the time that the response names. The retries stop when the context ends or after Config.Attempts.
-// The client does not retry after an *Error with another status, because the service would reject the call again.
+// namespace of the API key. A repeated release or erasure has no further effect. Because repeated calls are harmless,
+// the client retries after connection errors and after the HTTP statuses 408, 500, 502, 503 and 504. After a status
+// 429 (rate limit), the client waits at least for the time that the response names. The client stops retrying a call
+// when the context ends or after Config.Attempts attempts. The client does not retry after an *Error with another
+// status, because the service would reject the call again.
 //
 // # Traces and request ids
 //
@@ -38,19 +39,21 @@
 // may start an interrupted run again with the same message id. The repeated run returns the decisions of the
 // interrupted run, and Replayed lists the users whom the interrupted run already allowed.
 //
-// The service evaluates the expression of an Audience, so the client need not download the users and send them back to
-// the service. The client requests all parts of an audience from one generation of the segments, so that the parts stay
-// the same if a new generation is published during the run. The decisions about the users of each part use the current
-// generation. If a run ends early, FilterAll returns an *AudienceError. The caller continues such a run with
-// AudienceError.Generation. If the service no longer has this generation (CodeGone), the caller starts a new run
-// without a generation. No send of the two runs counts twice. The client retries unavailable users of an audience by
-// their ids or as a bitmap. Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a
-// queue of parts. To count an audience, a caller needs an API key with the scopes filter and read.
+// The service evaluates the expression of an Audience, so the client need not download the users and send them back
+// to the service. The client requests all parts of an audience from one generation of the segments, so that the parts
+// stay the same if a new generation is published during the run. The decisions about the users of each part use the
+// current generation. If a run ends early, FilterAll returns an *AudienceError. To continue a run that ended early,
+// the caller passes AudienceError.Generation to a new run. If the service no longer has the segments generation of
+// the interrupted run (CodeGone), the caller starts a new run without a generation. No send of the two runs counts
+// twice. The client retries unavailable users of an audience by their ids or as a bitmap. Parts and FilterParts are
+// the two steps of FilterAll, for campaign engines that keep a queue of parts. To count an audience, a caller needs
+// an API key with the scopes filter and read.
 //
 // # Sets
 //
-// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. Decisions use the
-// change as soon as ChangeSet has returned. Sets and SetMembers list the changes that API calls made to sets.
+// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. As soon as
+// ChangeSet has returned, the service's decisions take the changed set into account. Sets and SetMembers list the
+// changes that API calls made to sets.
 //
 // # Messages
 //

@@ -17,8 +17,8 @@ import (
 // ErrQueueTooLong is the error with which errors.Is recognises every *QueueTooLongError.
 var ErrQueueTooLong = errors.New("the queue is too long")
 
-// QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait. The
-// caller may use another provider instead.
+// QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait.
+// After a QueueTooLongError, the caller may send through another message provider instead.
 type QueueTooLongError struct {
 	Wait  time.Duration // until the next send could start
 	Pacer string        // pacer that causes the wait
@@ -235,14 +235,15 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // changed limits.
 const mostPause = 10 * time.Second
 
-// until returns the pause before the next request for permits, if the service expects free slots after the time d. The
-// pause varies at random, so that the same client is not always the last to request permits.
+// until returns the pause before the next request for permits, if the service expects free slots after the time d.
+// until varies the pause at random, so that the same client is not always the last to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
 }
 
-// tripTimeout is the time limit of one request for permits. The service itself reports an outage in less time.
+// tripTimeout is the time limit of one request for permits. The service reports an outage of its store to the client
+// in less time than tripTimeout.
 const tripTimeout = 10 * time.Second
 
 // timely is a response with permits, together with the earliest and the latest time at which the service may have
@@ -262,9 +263,10 @@ func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 const promptly = 100 * time.Millisecond
 
 // bound computes how old the permits of a response may become. A response is in time if it arrives within 100 ms. If
-// the permits of a later response were used, their sends would coincide with the sends of later slots. Over a slow
-// network, a response is also in time within four times the quickest of the last round trips, because otherwise all
-// permits would be late. At least a quarter of the permitted age remains for the use of the permits.
+// the Pacer used the permits of a response that came too late, its sends could coincide with sends of other callers
+// that have later slots. Over a slow network, a response is also in time within four times the quickest of the last
+// round trips, because otherwise all permits would be late. bound leaves at least a quarter of the permitted age of a
+// permit for the time between the arrival of the response and the send.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))

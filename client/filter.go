@@ -31,13 +31,13 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. Which fields are set
-// depends on how the request names users. For a request with Users, the fields Allowed, Replayed, Denied and
-// Unavailable are set. For a request with IDs, or with an Audience of text ids, the fields whose names end in IDs are
-// set. For a request with a Bitmap, or with an Audience of dense ids, the bitmaps are set. For a request with an
-// Audience of UUIDs or uint64 ids, the fields whose names end in Packed are set. For a request with Packed, the bitmaps
-// hold positions in Packed, counted from 0. If an id occurs repeatedly in Packed, the bitmaps hold the position of its
-// first occurrence.
+// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The way in which the
+// request names its users decides which fields of the FilterResult are set. For a request with Users, the fields
+// Allowed, Replayed, Denied and Unavailable are set. For a request with IDs, or with an Audience of text ids, the
+// fields whose names end in IDs are set. For a request with a Bitmap, or with an Audience of dense ids, the bitmaps
+// are set. For a request with an Audience of UUIDs or uint64 ids, the fields whose names end in Packed are set. For a
+// request with Packed, the bitmaps hold positions in Packed, counted from 0. If an id occurs repeatedly in Packed,
+// the bitmaps hold the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -128,8 +128,8 @@ func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []
 	return &again, open
 }
 
-// move converts positions in the packed ids of a repeated call to positions in the packed ids of the first call. The id
-// at position i of the repeated call is at position open[i] of the first call.
+// move converts positions in the packed ids of a repeated call to positions in the packed ids of the first call.
+// open[i] is the position, in the first call, of the id at position i of the repeated call.
 func (r *FilterResult) move(open []uint32) {
 	r.AllowedBitmap, r.ReplayedBitmap = among(open, r.AllowedBitmap), among(open, r.ReplayedBitmap)
 	r.UnavailableBitmap = among(open, r.UnavailableBitmap)

@@ -45,8 +45,8 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
 }
 
-// Messages returns one page of the list of messages, with the counts of each message. A page with a Next may hold few
-// messages or none, because the service reads a limited number of messages for each page.
+// Messages returns one page of the list of messages, with the counts of each message. A page of messages with the
+// field Next set may hold few messages or none, because the service reads a limited number of messages for each page.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }

@@ -114,17 +114,19 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 // Wait blocks until one send may start. Wait works like WaitN with n = 1.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
-// WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The number n is
-// from 1 to api.MaxPermits and should be small compared to the limits of the pacers. The sends with earlier slots start
-// later than they could. Within the window of a limit, up to n-1 more sends than the limit's max may therefore start.
-// Callers that can send fewer messages at a time should use WaitUpTo.
+// WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The argument n
+// (the number of sends) is from 1 to api.MaxPermits and should be small compared to the limits of the pacers. WaitN
+// delays all n sends until the slot of the last permit, so most of the sends start later than the pacer requires.
+// Because the n sends start together, a limit's window may contain up to n-1 more sends than the limit's max. Callers
+// that can send fewer messages at a time should use WaitUpTo.
 //
 // The error of WaitN is the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an
 // error of WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an
-// outage until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats the call
-// to learn which slots are still ahead. A response is late if its round trip took more than 100 ms, and more than four
-// times the quickest of the last round trips. The Pacer drops an unused permit one second after its slot. If the
-// shortest window of the pacer's limits is below one second, the Pacer drops an unused permit after this window.
+// outage until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats a call
+// with a late response to learn which slots (start times of sends) are still in the future. A response is late if its
+// round trip took more than 100 ms, and more than four times the quickest of the last round trips. The Pacer drops an
+// unused permit one second after its slot. If the shortest window of the pacer's limits is below one second, the
+// Pacer drops an unused permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err

@@ -41,7 +41,8 @@ func (p *Packed) Len() int {
 	return len(p.Bytes) / p.Width
 }
 
-// ID returns the bytes of the id at the given position. The bitmaps in a response hold such positions.
+// ID returns the bytes of the id at the given position. The bitmaps in a response to a request with packed ids hold
+// positions of ids in the request.
 func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
 
 // bytes returns the packed ids, or nil for a nil p.
@@ -85,9 +86,10 @@ const (
 	inStrings             // a response about text ids
 )
 
-// formOf returns how a response names users. If the response has the key name+"_packed", it names users by packed ids.
-// If the response has the key in the argument list, it names users by strings. A response with neither key names users
-// by bitmaps. formOf looks only at the keys of the outermost JSON object.
+// formOf returns how a response names users. If the JSON response has a key that is the argument name followed by
+// "_packed", the response names users by packed ids. If the JSON response has the key in the argument "list", the
+// response names users by strings. A response with neither key names users by bitmaps. formOf looks only at the keys
+// of the outermost JSON object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {

@@ -10,13 +10,13 @@ import (
 	"capper/client/api"
 )
 
-// Permits requests permits to start sends in one API call, for callers that space their sends themselves; a Pacer does
-// so for its callers. The wait for a slot (start time) counts from the return of Permits. A permit may be used at its
-// slot or later, never earlier. The age of a permit counts from the call of Permits; callers must drop permits that are
-// older than UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat the request
-// with its RequestID. The response to the repeated request says which slots are still in the future. In a response with
-// Replayed, permits with a wait of 0 may be as old as the first call. After an error of Permits, the caller must not
-// send.
+// Permits requests permits to start sends in one API call, for callers that space their sends themselves; a Pacer
+// does so for its callers. The wait for a slot (start time) counts from the return of Permits. A permit may be used
+// at its slot or later, never earlier. The age of a permit counts from the call of Permits; callers must drop permits
+// that are older than UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat
+// the request with its RequestID. The response to a repeated request for permits says which slots (start times) are
+// still in the future. In a response with Replayed, permits with a wait of 0 may be as old as the first call. After
+// an error of Permits, the caller must not send.
 //
 // If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
@@ -42,8 +42,8 @@ func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error
 }
 
 // ForgetPacer deletes the log of a pacer's granted permits; for a pacer per message, it deletes the logs of all
-// messages. The service then grants permits as if the pacer had granted none before. Calling ForgetPacer twice has the
-// same effect as once.
+// messages. After ForgetPacer, the service grants permits as if the pacer had granted no permit before. Calling
+// ForgetPacer twice has the same effect as once.
 func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	if err := c.call(ctx, "DELETE", pacerPath(name), nil, nil); err != nil {
 		return fmt.Errorf("forget pacer %q: %w", name, err)

@@ -27,9 +27,9 @@ type PressureAtLimit struct {
 	Limit   string // "": any limit
 }
 
-// Pressure returns how many messages people get, how many users may receive no further message now, and which campaigns
-// took up their limits. The service needs an audit (a record of decisions) for this. A call of Pressure may take
-// seconds, and an API key can make only one such call at a time.
+// Pressure returns how many messages people get, how many users may receive no further message now, and which
+// campaigns took up their limits. Pressure needs a service that keeps an audit (a record of its decisions). A call of
+// Pressure may take seconds, and an API key can make only one such call at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

@@ -16,8 +16,8 @@ func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, er
 	return read[api.Explanation](ctx, c, userPath(user))
 }
 
-// Erase deletes the recorded sends of a user. Changes of sets that API calls made, such as an opt-out, remain. An
-// unknown user is no error.
+// Erase deletes the recorded sends of a user. Erase does not change the sets of the user: changes that API calls
+// made, such as an opt-out, remain. An unknown user is no error.
 func (c *Client) Erase(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user), nil, nil); err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)

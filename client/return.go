@@ -26,9 +26,9 @@ func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.P
 var ErrPacerClosed = errors.New("the pacer is closed")
 
 // Close gives the Pacer's unused permits whose slots are in the future back to the service, and returns their number.
-// Running and later waits return ErrPacerClosed. Until ctx ends, Close waits for a running request, which may still
-// bring permits, and for the service. After an error of Close, the service may still count unused permits. A second
-// Close has no effect.
+// Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed. Until ctx ends, Close waits
+// for a running request, which may still bring permits, and for the service. After an error of Close, the service may
+// still count unused permits. A second Close has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {

@@ -43,8 +43,8 @@ type LookupRequest struct {
 	Generation string
 }
 
-// LookupResult says in which segment and sets users are. Depending on the request, Users, IDs, the bitmaps or the
-// packed ids are set.
+// LookupResult says in which segment and sets users are. A LookupResult has either the field Users, the field IDs,
+// the bitmaps or the packed ids set, depending on how the request names users.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once

@@ -118,9 +118,9 @@ type changeOfIDs struct {
 	At           *time.Time `json:"at,omitempty"`
 }
 
-// bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If the
-// change fits into one API call, the service detects a user who is both added and removed. For a larger change, only
-// the client compares the texts of the ids.
+// bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If
+// the change fits into one API call, the service detects a user who is both added and removed. If the change needs
+// several API calls, only the client compares the texts of the ids to detect such a user.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -215,8 +215,8 @@ func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) it
 	})
 }
 
-// SetMemberIDs works like SetMembers, in a deployment whose ids are uint64, uuid or text. The changes are in the order
-// of the users' images.
+// SetMemberIDs works like SetMembers, in a deployment whose ids are uint64, uuid or text. The page lists the changes
+// in the order of the users' id images (64-bit numbers of ids).
 func (c *Client) SetMemberIDs(
 	ctx context.Context, set string, since time.Time,
 ) iter.Seq2[*api.MemberChangeOfID, error] {
@@ -264,7 +264,7 @@ func NotStored(err error) []uint32 {
 	return nil
 }
 
-// NotStoredIDs works like NotStored, for a change with AddIDs or RemoveIDs.
+// NotStoredIDs works like NotStored, for a change of a set that names users in the fields AddIDs or RemoveIDs.
 func NotStoredIDs(err error) []string {
 	var refused *Error
 	if errors.As(err, &refused) {

@@ -37,7 +37,7 @@ func (r *stockRun) due(now time.Time) int {
 	}
 }
 
-// last returns the slot of the last permit of the run.
+// last returns the slot (start time) of the last permit of the run (permits with equal distances).
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
 // cut removes the first n permits from the run and returns the slot of the last removed permit.
@@ -47,10 +47,10 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// add puts the permits of a response into the stock. The wait for a permit counts from the arrival of the response, and
-// its age counts from the start of the attempt. In the response to a repeated call, past slots have a wait of 0 and may
-// be as old as the first attempt. The Pacer uses permits whose slots are past only within the time inTime after the
-// first attempt.
+// add puts the permits of a response into the stock. The wait for a permit counts from the arrival of the response,
+// and the age of a permit counts from the start of the client's attempt. In the response to a repeated call, past
+// slots have a wait of 0 and may be as old as the first attempt. The Pacer uses permits whose slots are past only
+// within the time inTime after the first attempt.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -108,7 +108,8 @@ func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits, of which "at" is the latest slot, to the stock. The Pacer uses the returned permits next.
+// putBack returns n permits, of which "at" is the latest slot, to the stock. The Pacer gives the permits that were
+// put back to the next callers, before all other permits.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n

@@ -90,7 +90,8 @@ type LimitedBy struct {
 	Limit string `json:"limit"`
 }
 
-// LimitRate, LimitQueue and LimitShare are values of LimitedBy.Limit. Every other value names the window of a limit.
+// LimitRate, LimitQueue and LimitShare are special values of the field LimitedBy.Limit. Every other value of
+// LimitedBy.Limit is the window of the limit that delays the next permit.
 const (
 	LimitRate  = "rate"
 	LimitQueue = "queue"

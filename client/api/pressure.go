@@ -42,12 +42,12 @@ const (
 	PressureNamespace = "namespace"
 )
 
-// PressureMost is the maximum length of the list PressureSpread.Got. Its element with the index PressureMost-1 counts
-// people with PressureMost or more messages.
+// PressureMost is the maximum length of the list PressureSpread.Got. The element of PressureSpread.Got with the index
+// PressureMost-1 counts people with PressureMost or more messages.
 const PressureMost = 20
 
-// PressurePeople counts people by how many messages they received. The people are the users of a segment, or all people
-// who received messages on a channel or in a namespace.
+// PressurePeople counts people by how many messages they received. A PressurePeople is about the users of one
+// segment, or about all people who received messages on a channel or in a namespace.
 type PressurePeople struct {
 	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
 	Name string `json:"name"` // NoSegment for users in no segment; "" for no channel or no namespace
@@ -110,9 +110,9 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied it. A user counts once,
-// for any number of calls. TakenBy lists the campaigns that had sent messages to the denied users within the window of
-// the limit.
+// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied it. The number counts
+// each denied user once, even if several calls denied the campaign to the user. TakenBy lists the campaigns that had
+// sent messages to the denied users within the window of the limit.
 type PressureHeld struct {
 	PressureMessage
 	Users   int64           `json:"users"`

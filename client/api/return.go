@@ -1,7 +1,8 @@
 package api
 
-// PermitsReturn is the body of POST /v1/permits/return, with which a sender gives unused permits back. The body
-// contains the request that took the permits, with its RequestID, and the number of permits that were used.
+// PermitsReturn is the body of POST /v1/permits/return, with which a sender gives unused permits back. A
+// PermitsReturn contains the request that took the permits, with its RequestID, and the number of permits that were
+// used.
 type PermitsReturn struct {
 	PermitsRequest
 	// Used is the number of permits, the earliest first, that the caller has used or may still use. If Used is 0, the

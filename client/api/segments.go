@@ -93,8 +93,9 @@ type Members struct {
 	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
 }
 
-// MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text. The page
-// lists the ids in the order of their images (64-bit numbers of ids). This order is the same in all generations.
+// MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text. The
+// page lists the ids in the order of their id images (64-bit numbers of ids). The order of ids by their id images is
+// the same in all generations.
 type MemberStrings struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -110,8 +111,8 @@ type Generations struct {
 	More        bool             `json:"more"` // older generations exist
 }
 
-// GenerationInfo describes one generation: a published version of all segments and sets. Fields from the generation's
-// manifest are zero if the manifest cannot be read.
+// GenerationInfo describes one generation: a published version of all segments and sets. If the service cannot read
+// the manifest of the generation, the fields of GenerationInfo that come from the manifest are zero.
 type GenerationInfo struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`                // at the source

@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// ImportRequest is the body of POST /v1/sends. The body contains sends that another system made, each with its own
-// time.
+// ImportRequest is the body of POST /v1/sends, which imports sends that another system made. Each imported send in an
+// ImportRequest has its own time.
 type ImportRequest struct {
 	MessageID string         `json:"message_id,omitempty"` // message id of sends without their own
 	Channel   string         `json:"channel,omitempty"`    // channel of sends without their own

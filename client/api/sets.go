@@ -9,9 +9,9 @@ import (
 // by ids, the bound MaxUserIDs also applies.
 const MaxSetUsers = 100_000
 
-// SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it. The body
-// names at least one user, and must not both add and remove a user. In the URL path, a "/" in the name of the set is
-// written as %2F.
+// SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it. A
+// SetChange names at least one user, and must not both add and remove the same user. In the URL path, a "/" in the
+// name of the set is written as %2F.
 type SetChange struct {
 	Add          []uint32 `json:"add,omitempty"` // either Add or AddBitmap
 	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
@@ -26,8 +26,9 @@ type SetChange struct {
 	At *time.Time `json:"at,omitempty"`
 }
 
-// SetChanged is the response to a call that changed a set. The service has stored every change durably. If some changes
-// may not be stored, the response is an Error with CodeUnavailable that lists the users of these changes.
+// SetChanged is the response to a call that changed a set. When a client receives a SetChanged, the service has
+// stored every change of the call durably. If some changes may not be stored, the response is an Error with
+// CodeUnavailable that lists the users of these changes.
 type SetChanged struct {
 	Set        string    `json:"set"`
 	At         time.Time `json:"at"` // the time from which the changes count
@@ -102,8 +103,8 @@ type SetMembers struct {
 	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid or
-// text. The changes are in the order of the users' images (64-bit numbers).
+// SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid
+// or text. The page lists the changes in the order of the users' id images (64-bit numbers of ids).
 type SetMemberStrings struct {
 	Set     string             `json:"set"`
 	Changes []MemberChangeOfID `json:"changes"`
