@@ -43,9 +43,9 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts divides the users of the audience expression into parts, one for each call. All calls read the same segments
-// generation. parts stores the name of the segments generation in a, so that a later run of the command can continue
-// with the same users.
+// parts divides the users of the audience expression into parts, one for each call. All API calls for the parts read
+// the same segments generation. parts stores the name of this generation in the audience, so that a later run of the
+// command can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {

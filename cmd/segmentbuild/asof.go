@@ -56,8 +56,8 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// grouped groups names of sets by a text, so that a report prints each text once. The groups keep the order in which
-// their texts were added.
+// grouped groups names of sets by a text, so that a report prints each text once. A report lists the groups of set
+// names in the order in which their texts were added.
 type grouped struct {
 	texts []string
 	names map[string][]string

@@ -85,8 +85,8 @@ func (t timeoutError) Error() string {
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// patience is the time after a signal in which a command can end. Work that is not finished by then leaves the location
-// intact, in the same way as a crash.
+// patience is the time after a signal within which a command can still end normally. A command that is still working
+// when patience has passed leaves the location of the segments intact, in the same way as after a crash.
 const patience = 2 * time.Second
 
 // run executes one command line and returns the exit status.

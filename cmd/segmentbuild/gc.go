@@ -24,7 +24,8 @@ type gcReport struct {
 	*publish.Garbage
 }
 
-// Run lists the objects at a location that no generation needs. With the flag --delete, Run also removes these objects.
+// Run lists the objects at a location that no generation needs. With the flag --delete, the command gc also removes
+// the objects that no generation needs.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
 		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))

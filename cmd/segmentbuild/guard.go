@@ -34,8 +34,8 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow stores the values of the flags --only-grows in the plan. Each flag names a set that only grows, and
-// optionally the percentage of its users who may leave.
+// onlyGrow stores the values of the flags --only-grows in the plan. Each flag --only-grows names a set that only
+// grows, and optionally the percentage of its users who may leave.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")

@@ -36,8 +36,8 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 }
 
 // olderSets returns a warning for each set whose new as-of time (time up to which it contains all changes) is earlier
-// than in the live generation. A set with unchanged users keeps the later time, unless a build with --force states the
-// earlier time.
+// than in the live generation. For a set with unchanged users, olderSets returns a warning only if a build with
+// --force states the earlier as-of time.
 func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warnings []string) {
 	if p.Base.Generation == nil {
 		return nil
@@ -128,8 +128,8 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// zones returns a warning about users who lose their time zone, if services would reject this loss. The warning leaves
-// out the removal of a whole time zone set, which has a separate warning.
+// zones returns a warning about users who lose their time zone, if services would reject this loss. zones does not
+// warn of the removal of a whole time zone set, because that removal has a separate warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -145,8 +145,8 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder returns one warning about all sets of a folder that lose users. This warning names the set that loses most
-// users.
+// folder returns one warning about all sets of a folder that lose users. The warning about a folder of sets names the
+// set that loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {

@@ -94,8 +94,8 @@ func (f *found) jsonID(text []byte) json.RawMessage {
 	return raw
 }
 
-// listedNames is the maximum number of names that an error text lists. If the generation has more names, the error text
-// contains only the most similar one.
+// listedNames is the maximum number of names that an error text lists. If the generation has more than listedNames
+// names, the error text contains only the name that is most similar to the unknown name.
 const listedNames = 10
 
 // unknown returns the error for the name of a segment or set that the generation does not contain.

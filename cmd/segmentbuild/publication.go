@@ -45,8 +45,9 @@ func (a *approval) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// forcedBy returns the reason for --force that the manifest must contain. The manifest contains this reason even if the
-// guard has rejected nothing, because a user of --force accepts all findings.
+// forcedBy returns the reason for --force that the manifest must contain. The manifest contains the reason for
+// --force even if the guard (the check against the live generation) has rejected nothing, because a user of --force
+// accepts all findings.
 func (a *approval) forcedBy() string {
 	if !a.Force {
 		return ""
@@ -81,7 +82,8 @@ type content interface {
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// begin checks, before the inputs are read, whether publishing is on hold. The publish at the end checks this again.
+// begin checks, before the inputs are read, whether publishing is on hold. The publish at the end of the command
+// checks again whether publishing is on hold.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)

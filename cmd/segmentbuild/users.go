@@ -27,7 +27,7 @@ type share struct {
 	Percent float64
 }
 
-// Check returns an error if a field of u is invalid.
+// Check returns an error if a field of the Users (the range of synthetic ids) is invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
 		return fmt.Errorf("ids must be at most 4294967295, but %d users from id %d on need higher ids",
@@ -97,8 +97,8 @@ func mulMod(i, step, n uint64) uint64 {
 	return rest
 }
 
-// coprime returns a number near 0.618 n that has no common divisor with n. The multiples of such a number modulo n take
-// every value below n.
+// coprime returns a number near 0.618 n that has no common divisor with the argument n. The multiples, modulo n, of a
+// number without a common divisor with n take every value below n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {
