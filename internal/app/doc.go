@@ -1,9 +1,10 @@
-// Package app implements the service that `capper serve` runs. The package opens the components that the configuration
-// names, connects the components, and starts and stops them.
+// Package app implements the service that `capper serve` runs. Package app opens the components that the
+// configuration names, connects the components, and starts and stops them.
 //
-// A start and a stop consist of steps (see Service.steps). Each step has a time limit, and a name for logs and errors.
-// A start executes the steps in order. When a step fails, the start undoes the earlier steps. A stop undoes all steps
-// in reverse order. The following table lists the main steps, each with the action that undoes the step:
+// A start and a stop consist of steps (see Service.steps). Each step of a start or stop has a time limit, and a name
+// for logs and errors. A start executes the steps in order. When a step fails, the start undoes the earlier steps. A
+// stop of the service undoes all steps of the start in reverse order. The following table lists the main steps, each
+// with the action that undoes the step:
 //
 //	load segments           –
 //	open the store          close the store

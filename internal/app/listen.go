@@ -70,7 +70,7 @@ func (s *Service) open(address string) (net.Listener, error) {
 }
 
 // console returns a function that adds the console to the handler of a listener. If the console is disabled, the
-// function returns the handler unchanged.
+// function that console returns does not change the handler.
 func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	if !s.config.Console {
 		return func(calls http.Handler) http.Handler { return calls }, nil

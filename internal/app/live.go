@@ -76,8 +76,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 }
 
 // overruled returns the users of a set whom an API call added after the time "before", but not after the time "next".
-// With a build that includes all changes up to "next", such API calls no longer count, because the build itself
-// decides. Before the store is open, overruled returns nil.
+// If a build includes all changes up to "next", an API call that added a user before "next" no longer counts, because
+// the build itself decides. Before the store is open, overruled returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil
@@ -108,7 +108,7 @@ func newLists(cfg *config.Config) *lists {
 	return l
 }
 
-// take makes l apply the rules for sets in the given configuration.
+// take sets the configuration whose rules for sets apply from now on.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
 // isLive reports whether the configuration allows the set to exist only through API calls, without a published build.
@@ -296,7 +296,8 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 }
 
 // contained returns, for each set, a time up to which all segments generations in use during the last freeAfter
-// included all changes. If seen does not yet cover the last freeAfter, contained returns nil.
+// included all changes. If the record of used generations (l.seen) does not yet cover the last freeAfter, contained
+// returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

@@ -73,8 +73,8 @@ func (s *stack) start(ctx context.Context, next step) error {
 }
 
 // stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a failed
-// action, stop continues with the other steps. While an earlier action is still running, stop skips steps with the
-// field unused.
+// action, stop continues with the other steps. While an earlier stop action is still running, stop skips a step with
+// the field "unused", because the running action may still use the resource of that step.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // name of the first action that is still running

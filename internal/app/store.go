@@ -137,7 +137,8 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 }
 
 // authorities returns a function that reads the trusted certificate authorities from their file at each call, because
-// the file may change. A nil function means the certificate authorities of the system.
+// the file may change. If authorities returns a nil function, the connection to Redis trusts the certificate
+// authorities of the system.
 func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
 	if !cfg.Enabled || cfg.CAFile == "" {
 		return nil, nil
