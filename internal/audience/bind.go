@@ -212,8 +212,8 @@ func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// all returns every name that an audience expression may use. The names of the configuration come first; then follow
-// the segments and sets of the generation in the order of its manifest.
+// all returns every name that an audience expression may use. all returns first the names from the configuration, and
+// then the segments and sets of the generation in the order of its manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
 	list = append(list, n.Names()...)

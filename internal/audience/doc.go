@@ -4,13 +4,13 @@
 // # Vocabulary
 //
 // An expression consists of names, operators and parentheses. A name in an expression is a segment, a set, or a named
-// expression of the configuration. The names "all" and "default" are built in. An audience is the set of users that an
-// expression selects in one generation. The number of a user is the number that stands for the user in bitmaps: the id
-// itself if ids are dense (32-bit integers). For other kinds of ids, the number is the index of the id in the
-// dictionary of the generation. A block is a range of 65,536 neighbouring numbers. A sample is a percentage of all
-// users, chosen by a hash of their ids, and therefore the same in every generation. A part is one of several disjoint,
-// equally large slices of an audience. A page is a limited number of users of a slice, in ascending order. A cursor is
-// the text with which a caller requests the next page.
+// expression of the configuration. The names "all" and "default" are built in. An audience is the set of users that
+// an expression selects in one generation. The number of a user is the number that stands for the user in bitmaps:
+// the id itself if ids are dense (32-bit integers). If ids are not dense 32-bit integers, the number of a user is the
+// index of the user's id in the dictionary of the generation. A block is a range of 65,536 neighbouring numbers. A
+// sample is a percentage of all users, chosen by a hash of their ids, and therefore the same in every generation. A
+// part is one of several disjoint, equally large slices of an audience. A page is a limited number of users of a
+// slice, in ascending order. A cursor is the text with which a caller requests the next page.
 //
 // # The language
 //
@@ -36,18 +36,19 @@
 // # Slices
 //
 // If an audience of u users, in the order of their numbers, is divided into n parts, part i contains the users at the
-// positions i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Parts are
-// therefore disjoint, together contain the whole audience, and do not depend on the sample. A page continues after the
-// last number of the previous page. A cursor contains the generation and a hash of the expression, the sample and the
-// part. The method Page rejects a cursor if the query differs, or if the configuration has changed the meaning of a
-// name in the expression.
+// positions i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Because
+// the sample is applied after the division into parts, parts are disjoint, together contain the whole audience, and
+// do not depend on the sample. A page begins with the first user whose number is higher than the last number of the
+// previous page. A cursor contains the generation and a hash of the expression, the sample and the part. The method
+// Page rejects a cursor if the query differs, or if the configuration has changed the meaning of a name in the
+// expression.
 //
 // # Files
 //
 // The files scan.go and parse.go parse expressions; named.go expands the named expressions of the configuration;
-// bind.go resolves names in a generation. The file nearest.go finds suggestions for unknown names; plan.go evaluates a
-// block; engine.go and countcache.go count users. The files slice.go and cursor.go select a part or a page;
-// breakdown.go counts users by segment and set.
+// bind.go resolves names in a generation. The file nearest.go finds suggestions for unknown names; plan.go evaluates
+// a block; engine.go and countcache.go count users. The files slice.go and cursor.go select a part or a page of an
+// audience; breakdown.go counts the audience's users by segment and set.
 //
 // # Not here
 //

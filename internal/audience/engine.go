@@ -58,8 +58,8 @@ func (a *Audience) Generation() string { return a.snapshot.Generation() }
 // Snapshot returns the snapshot of the audience's generation.
 func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 
-// inBlocks returns how many users of the audience are in each block (65,536 neighbouring numbers). The caller must not
-// change the returned slice.
+// inBlocks returns how many users of the audience are in each block (65,536 neighbouring numbers). The caller of
+// inBlocks must not change the returned slice.
 func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	return a.engine.counts.get(ctx, countKey{a.Generation(), a.expression}, func() ([]uint32, error) {
 		counts := make([]uint32, a.blocks)
@@ -79,7 +79,8 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 const stretch = 16
 
 // each calls the function use for each block, from "from" up to but not including "to", that has a user of the
-// audience. The calls of use run on all CPU cores and in any order. If ctx ends, the method each returns early.
+// audience. each calls the function use on all CPU cores at the same time and in any order. If ctx ends, the method
+// each returns early.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

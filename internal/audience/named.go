@@ -16,7 +16,7 @@ const MaxExpanded = 1024
 // Named expressions may refer to each other. The zero Named holds no expression.
 type Named struct{ expanded map[string]*Expression }
 
-// NewNamed parses and checks the named audience expressions of a configuration. The returned error joins one
+// NewNamed parses and checks the named audience expressions of a configuration. The error of NewNamed joins one
 // *NamedError for each faulty expression, in the order of the names.
 func NewNamed(texts map[string]string) (*Named, error) {
 	x := &expander{parsed: map[string]*Expression{}, done: map[string]*Expression{}, failed: map[string]bool{}}
@@ -113,8 +113,8 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 }
 
 // measure counts how many names and nested levels the node would have after named expressions are replaced by their
-// definitions. measure records in the map used to which named expressions the node refers. The counts stop growing
-// above their limit.
+// definitions. measure records in the map used to which named expressions the node refers. measure stops counting
+// names and levels as soon as a count is above its limit.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]
@@ -134,8 +134,8 @@ func (n *node) measure(expanded map[string]*Expression, used map[string]int) (na
 	return min(leftNames+rightNames, MaxExpanded+1), max(leftNesting, rightNesting, n.nesting)
 }
 
-// replace returns a copy of the node in which each name of a named expression is replaced by its definition. Nodes are
-// immutable, so the result can share definitions with other expressions.
+// replace returns a copy of the node in which each name of a named expression is replaced by its definition. Nodes
+// are immutable, so the copy can share the nodes of a definition with other expressions.
 func (n *node) replace(expanded map[string]*Expression) *node {
 	if n.operator == 0 {
 		if e := expanded[n.name]; e != nil {
@@ -151,7 +151,7 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 }
 
 // in returns a copy of the node in which each name records that it comes from the given named expression, for error
-// messages. Names that already record a named expression stay unchanged.
+// messages. in does not change a name that already records a named expression.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -176,8 +176,8 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// expand replaces the named expressions to which one named expression refers by their definitions. Before it uses such
-// a definition, expand expands the definition itself.
+// expand replaces the named expressions to which one named expression refers by their definitions. expand first
+// expands the definition of such a named expression itself, because a definition may also refer to named expressions.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return

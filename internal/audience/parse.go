@@ -72,9 +72,9 @@ func (e *Expression) String() string {
 	return b.String()
 }
 
-// Plain returns the text of the expression with each named expression replaced by its definition. The text from Plain
-// keeps its meaning after the configuration's named expressions change. Plain returns "" if the expression uses no
-// named expression, or if the expanded text exceeds a limit of Parse.
+// Plain returns the text of the expression, in which the definition replaces the name of each named expression. The
+// text that Plain returns keeps its meaning when the configuration changes the definition of a named expression.
+// Plain returns "" if the expression uses no named expression, or if the expanded text exceeds a limit of Parse.
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""

@@ -110,7 +110,7 @@ func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 // workshop is a pool of buffers (desks) that no goroutine uses at present.
 type workshop struct{ desks sync.Pool }
 
-// take returns a desk with enough buffers to evaluate the given plan.
+// take returns a desk (the buffers of one goroutine) that is large enough to evaluate the given plan.
 func (s *workshop) take(p *plan) *desk {
 	d, _ := s.desks.Get().(*desk)
 	if d == nil {

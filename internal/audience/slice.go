@@ -39,7 +39,7 @@ func (p Part) Check() error {
 	return nil
 }
 
-// next returns the part of the audience with the next index, or nil if p is the last part.
+// next returns the part of the audience with the next index, or nil after the last part.
 func (p Part) next() *Part {
 	if p.Index+1 >= p.Of {
 		return nil
@@ -111,8 +111,8 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank returns the n-th lowest number (counted from 0) of a user in the audience. The audience must have more than n
-// users.
+// rank returns the n-th lowest number (counted from 0) of a user in the audience. The caller of rank must make sure
+// that the audience has more than n users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
 	for ; n >= uint64(counts[key]); key++ {
@@ -160,7 +160,7 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 }
 
 // eachOf calls the function use for each block (65,536 neighbouring numbers) with those of its users that the query
-// selects. The calls of use run on all CPU cores and in any order.
+// selects. eachOf calls the function use on all CPU cores at the same time and in any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {
