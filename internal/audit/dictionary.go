@@ -10,8 +10,8 @@ const (
 	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A frame of an audit file refers to a text by a number: refKept, refLiteral, or a number from refFirst on. For a text
-// in the dictionary, the reference is refFirst plus the number of the text.
+// A frame of an audit file refers to a text by a number: refKept, refLiteral, or a number from refFirst on. If the
+// text is in the dictionary of the file, the reference in the frame is refFirst plus the number of the text.
 const (
 	refKept    = 0 // the text follows and enters the dictionary
 	refLiteral = 1 // the text follows and does not enter the dictionary
@@ -19,7 +19,7 @@ const (
 )
 
 // dictionary holds the texts that an audit file stores only once, in the order in which they first occur. After the
-// dictionary is full, every frame with a new text contains the text itself.
+// dictionary of an audit file is full, every frame with a new text contains the text itself.
 type dictionary struct {
 	words []string // the texts, for a reader
 	known map[string]uint64

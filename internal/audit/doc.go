@@ -6,18 +6,18 @@
 //
 // # Records
 //
-// A Record describes one API call that records or removes sends, or grants permits: a filter call with "record": true,
-// a release, or a call for permits. A call that changes a set also has a Record. The Record groups the users by outcome
-// and reason (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring users takes
-// some 130 kB. The Record names the generation of the segments and the version of the configuration under which the
-// call was decided. The audit location stores the policy of each version once. If ids are not dense (not 32-bit
-// numbers), the record holds id images (64-bit hashes, capping.UserID) in ascending order. The record of a call for a
-// million users then takes 5.7 MB.
+// A Record describes one API call that records or removes sends, or grants permits: a filter call with "record":
+// true, a release, or a call for permits. A call that changes a set also has a Record. The Record groups the users by
+// outcome and reason (Group). The groups are disjoint bitmaps, so the record of a call for a million neighbouring
+// users takes some 130 kB. The Record names the generation of the segments and the version of the configuration under
+// which the call was decided. The audit location stores the policy of each version once. If ids are not dense (not
+// 32-bit numbers), the record holds id images (64-bit hashes, capping.UserID) in ascending order. If the million
+// users have ids that are not dense, the record of the call takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
-// The timestamp of each send is between At and At plus Took. An analysis of the records therefore knows the time of a
-// send only to within the length of a call. If the recorded times are not precise enough to show a violated limit, an
-// analysis assumes that the service decided correctly.
+// The timestamp of each send is between At and At plus Took. An analysis of the audit records therefore knows the
+// time of a send only as exactly as the call was long. If the recorded times are not precise enough to show a
+// violated limit, an analysis assumes that the service decided correctly.
 //
 // # Location
 //
@@ -34,8 +34,8 @@
 //
 // # Files
 //
-// An audit file is the text "capaudit" followed by frames. Numbers are varints, and signed numbers are zigzag varints.
-// Checksums have a fixed size:
+// An audit file is the text "capaudit" followed by frames. In an audit file, numbers are encoded as varints, and
+// signed numbers as zigzag varints. Checksums have a fixed size:
 //
 //	frame    kind (1 byte), length of the payload, checksum of both (2: the halves of their CRC-32C,
 //	         xor), payload, CRC-32C of all of that (4), little endian
@@ -45,14 +45,16 @@
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
 //
-// A stored text is its length and its UTF-8 bytes. A record refers to a text by a number. The number 0 precedes a text
-// that gets the next number. The number 1 precedes a text that gets no number. The number 2+i means the earlier text
-// with the number i. Message ids have their own numbering, separate from all other texts. The constants in
-// dictionary.go limit how many message ids and how many other texts get a number. A file stores the users of a group as
-// a portable roaring bitmap, or as a list if the group has few users. The record of a call for one user takes some 35
-// bytes in an audit file. Files whose ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded
-// gaps; see images.go.
+// A stored text is its length and its UTF-8 bytes. A record refers to a text by a number. The number 0 precedes a new
+// text that is added to the file's dictionary and gets the next free number. The number 1 precedes a new text that is
+// not added to the file's dictionary. The number 2+i stands for the earlier text with the number i in the file's
+// dictionary. Message ids have their own numbering, separate from all other texts. The constants in dictionary.go
+// limit how many message ids and how many other texts get a number. An audit file stores the users of a group as a
+// portable roaring bitmap, or as a list if the group has few users. The record of a call for one user takes some 35
+// bytes in an audit file. Audit files whose user ids are not dense have format 2 and hold id images (64-bit hashes)
+// as Rice-coded gaps; see images.go.
 //
-// An audit file without an end frame is still open, or its writer died. If the last frame of a file without an end
-// frame is incomplete, the file is torn (TornError). A torn file does not count as damaged (DamageError).
+// An audit file without an end frame is still open, or its writer died. If the last frame of an audit file without an
+// end frame is incomplete, the file counts as torn (TornError). A torn audit file does not count as damaged
+// (DamageError).
 package audit

@@ -38,7 +38,7 @@ func Seal(document any) ([]byte, error) {
 	return append(body, sealBegin+checkOf(body)+sealEnd...), nil
 }
 
-// Unseal decodes a document that Seal encoded. Unseal returns ErrDocument for all other bytes.
+// Unseal decodes a document that Seal encoded. If the bytes were not written by Seal, Unseal returns ErrDocument.
 func Unseal(raw []byte, into any) error {
 	n := len(raw) - len(sealBegin) - checkDigits - len(sealEnd)
 	if n < 1 || string(raw[n:]) != sealBegin+checkOf(raw[:n])+sealEnd {

@@ -18,8 +18,8 @@ type Dropped struct {
 // DroppedPrefix begins the object keys of all Dropped documents, which record the audit files that compactions removed.
 const DroppedPrefix = OpenPrefix + "dropped/"
 
-// DroppedKey returns the object key of an instance's Dropped document. Every location with Dropped documents also has a
-// Dropped document of the instance "".
+// DroppedKey returns the object key of an instance's Dropped document. If an audit location has any Dropped document,
+// it also has a Dropped document of the instance "".
 func DroppedKey(instance string) string {
 	instance = cmp.Or(instance, "begun")
 	return DroppedPrefix + instance + ".json"

@@ -64,8 +64,8 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	return dst, sequence, nil
 }
 
-// AppendGap appends a frame that says how many records were lost at this position. The lost records keep their sequence
-// numbers.
+// AppendGap appends a frame that says how many records were lost at this position. Each lost record uses up a
+// sequence number, so that readers notice the loss.
 func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	p := appendUvarint(nil, g.Lost)
 	p = appendUvarint(p, uint64(g.From))
@@ -74,7 +74,7 @@ func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	return appendFrame(dst, frameGap, p)
 }
 
-// AppendEnd appends the end frame of the file. The caller must append nothing after the end frame.
+// AppendEnd appends the end frame of the file. After the end frame, the caller must append nothing to the audit file.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
@@ -222,14 +222,14 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	return appendUsers(p, g.Users)
 }
 
-// fewUsers is the maximum number of users that a record stores as a list instead of a bitmap. For so few users, a list
-// is smaller than a bitmap.
+// fewUsers is the maximum number of users that a record stores as a list instead of a bitmap. For at most fewUsers
+// users, a list takes less space than a bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the size
-// of the bitmap, followed by the bitmap. For a list of a few users, appendUsers writes twice the number of users plus
-// 1. After that number, appendUsers writes, for each user of the list, the number of ids between the previous user and
-// this user.
+// appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the
+// size of the bitmap, followed by the bitmap. For a list of a few users, appendUsers writes twice the number of users
+// plus 1. After that number, appendUsers writes, for each user of the list, how many ids lie between the previous
+// user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

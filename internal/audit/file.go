@@ -80,7 +80,7 @@ func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // TornError reports that an audit file ends inside a frame, because its writer was killed or is still writing. All
-// bytes of the file before Offset are intact.
+// bytes of the audit file before the position Offset are intact.
 type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }

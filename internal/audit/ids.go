@@ -137,7 +137,7 @@ func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
 	return dst
 }
 
-// NewErasure returns an erasure of the given users. The argument i describes the kind and key of their ids.
+// NewErasure returns an erasure of the given users. The argument i describes the kind and key of the users' ids.
 func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	e := Erasure{Users: users, At: at}
 	if !i.Dense() {

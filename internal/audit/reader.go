@@ -30,7 +30,7 @@ type Reader struct {
 }
 
 // NewReader reads the header of an audit file. NewReader returns a *TornError if the file ends inside the header, a
-// *DamageError if the header is invalid, or the error of in.
+// *DamageError if the header is invalid, or the error of the io.Reader.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
 	begin := make([]byte, len(magic))
@@ -66,14 +66,14 @@ func (r *Reader) Offset() int64 { return r.offset }
 // and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So returns the end frame that would close the audit file at the current position. So is for files whose writer died
-// before it wrote an end frame.
+// So returns the end frame that would close the audit file at the current position of the Reader. Callers use So to
+// complete an audit file whose writer died before it wrote an end frame.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // Next returns the next frame after the header. Next returns io.EOF if the audit file ends between two frames (see
-// Ended), and a *TornError if the file ends inside a frame. For all other faults, Next returns a *DamageError, or the
-// error of the underlying reader. After an error, every call of Next returns the same error. The caller of Next owns
-// the memory of the returned record.
+// Ended), and a *TornError if the file ends inside a frame. For all other faults of the audit file, Next returns a
+// *DamageError, or the error of the underlying io.Reader. After an error, every call of Next returns the same error.
+// The caller of Next owns the memory of the returned record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed
@@ -110,8 +110,8 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut returns the error for an audit file that ends inside a frame. The argument part holds the bytes of the frame that
-// were read before the end.
+// cut returns the error for an audit file that ends inside a frame. The argument part holds those bytes of the
+// incomplete frame that the file contains.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -167,8 +167,8 @@ func (r *Reader) head() (head []byte, length uint64, err error) {
 	return head, length, err
 }
 
-// noHead returns the error for a position of an audit file at which no valid frame begins. If only zeros follow, the
-// error is a *TornError, because a file may end with zeros after a power failure.
+// noHead returns the error for a position of an audit file at which no valid frame begins. If only zeros follow the
+// position, noHead returns a *TornError, because a file may end with zeros after a power failure.
 func (r *Reader) noHead() error {
 	for {
 		b, err := r.in.ReadByte()

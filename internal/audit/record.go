@@ -112,9 +112,9 @@ type Group struct {
 	wide    bool // encoded holds id images
 }
 
-// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file. The
-// ids must be in strictly ascending order. The group uses the memory of buffer until the group is encoded; SetSorted
-// returns the extended buffer.
+// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file.
+// The ids that SetSorted gets must be in strictly ascending order. The group uses the memory of the argument buffer
+// until the group is encoded; SetSorted returns the extended buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)

@@ -109,9 +109,9 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
-// entry returns the index entry of an audit file, from memory if the archive has read the index entry before. An index
-// entry changes only when a compaction rewrites its audit file. A caller that then does not find the audit file reads
-// the entry again.
+// entry returns the index entry of an audit file, from memory if the archive has read the index entry before. An
+// index entry changes only when a compaction rewrites its audit file. If a compaction has rewritten an audit file, a
+// caller that does not find the file under its old key reads the index entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]
@@ -199,8 +199,8 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries returns the index entries of the rolled (complete) audit files that may hold records for a query, in the
-// order of their first records. The result damaged holds a *FileError for each index entry that the archive cannot
-// read.
+// order of their first records. The result named damaged holds a *FileError for each index entry that the archive
+// cannot read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

@@ -46,9 +46,9 @@ type run struct {
 	faults  []error
 }
 
-// Compact removes old audit files from a location, and removes erased users from all other audit files. The archive a
-// must read the same location. If Compact cannot process an audit file, it continues with the others; the error names
-// all such files.
+// Compact removes old audit files from a location, and removes erased users from all other audit files. The argument
+// a (an Archive) must read the same location as the argument at. If Compact cannot process an audit file, it
+// continues with the others; the error names all such files.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error

@@ -99,8 +99,8 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 }
 
 // noteKept is how long the note about an instance's removed audit files remains after the last of these files was
-// removed. If an instance writes again after its note was removed, the first audit files of the instance appear to be
-// lost.
+// removed. If an instance writes audit files again after its note was removed, `capper audit verify` reports the
+// instance's first audit files as lost.
 const noteKept = 366 * 24 * time.Hour
 
 // end removes the notes of instances whose audit files were all removed, and which have written nothing for the time

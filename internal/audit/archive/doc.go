@@ -1,5 +1,5 @@
-// Package archive reads an audit location. The package returns the records of all instances in the order of time, the
-// policies that decided the calls, and the erased users. Package archive also compacts a location and exports its
+// Package archive reads an audit location. Package archive returns the records of all instances in the order of time,
+// the policies that decided the calls, and the erased users. Package archive also compacts a location and exports its
 // records.
 //
 //	List open/ and index/ → files that may match → read and checked, a few in advance
@@ -7,17 +7,18 @@
 //
 // # Checks
 //
-// The archive checks every byte that it reads. The bytes of a rolled (complete) audit file must have the SHA-256 in the
-// file's index entry. Every frame (record with its length and checksums) must match its checksum, and every bitmap must
-// be sorted. Index entries, erasures and policies have checksums of their own. For a file that fails a check, the
-// archive returns a FileError and none of its records. The archive reads an open audit file up to its last whole frame,
-// because the writer may still be writing after this frame.
+// When the archive (the reader of an audit location) reads an audit file, it checks every byte. The bytes of a rolled
+// (complete) audit file must have the SHA-256 in the file's index entry. Every frame (record with its length and
+// checksums) must match its checksum, and every bitmap must be sorted. Index entries, erasures and policies have
+// checksums of their own. If an audit file fails a check, the archive returns a *FileError in place of the records of
+// the file. The archive reads an open audit file up to its last whole frame, because the writer may still be writing
+// after this frame.
 //
 // # Concurrent writers
 //
-// The archive lists open files before the index. If an audit file is completed or rewritten during the read, the
-// archive therefore finds the file under its new key. If the audit file of an index entry does not exist, the archive
-// reads the index entry again.
+// The archive lists open files before the index. If an audit file is completed or rewritten while the archive lists
+// and reads, the archive therefore finds the file under its new key. If the audit file of an index entry does not
+// exist, the archive reads the index entry again.
 //
 // # Memory
 //
@@ -30,12 +31,12 @@
 // A compaction removes erased users from complete audit files, and removes audit files that are older than the
 // configured age.
 //
-// A compaction rewrites an audit file in three steps, and the audit location is consistent after each step. The
-// compaction writes the new file under the hash of its content, replaces the index entry, and removes the old file. For
-// a file that is too old, the compaction removes the index entry first. A reader that does not find an audit file reads
-// its index entry again. A compaction that stops between two steps leaves a file that no index entry names. The next
-// compaction removes a file without an index entry if the file is at least an hour old. Two simultaneous compactions
-// therefore do not remove each other's files.
+// A compaction rewrites an audit file in three steps, and the audit location is consistent after each step. To
+// rewrite an audit file, a compaction writes the new file under the hash of its content, replaces the index entry,
+// and removes the old file. To remove an audit file that is too old, a compaction removes the file's index entry
+// first. A reader that does not find an audit file reads its index entry again. A compaction that stops between two
+// steps leaves a file that no index entry names. The next compaction removes a file without an index entry if the
+// file is at least an hour old. Two simultaneous compactions therefore do not remove each other's files.
 //
 // Before a compaction removes audit files of an instance, it records the numbers of these files (audit.Dropped).
 // `capper audit verify` then distinguishes removed files from lost files. A compaction changes neither the sequence

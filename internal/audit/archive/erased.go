@@ -110,8 +110,8 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes from a record all users who were erased after the call that the record describes. Apply returns the
-// number of removed users.
+// Apply removes from a record all users who were erased after the call that the record describes. The result of Apply
+// is the number of users whom it has removed from the record.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if len(e.at) == 0 {
 		return 0

@@ -53,9 +53,9 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the audit file of an index entry. If a compaction has rewritten the file, Bytes returns the new file, and
-// the result "now" is its index entry. If both the file and its index entry were removed, the result raw is nil. The
-// error is a *FileError or the error of ctx.
+// Bytes reads the audit file of an index entry. If a compaction has rewritten the audit file, Bytes returns the new
+// file, and the result "now" is the index entry of the new file. If both the audit file and its index entry were
+// removed, the result "raw" is nil. The error of Bytes is a *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -153,8 +153,8 @@ func (f *file) settle() {
 }
 
 // cursor returns the records of an audit file in the order in which their calls began (At). An audit file holds calls
-// in the order in which they ended. The cursor therefore returns a record only when no later record of the file can
-// have an earlier beginning.
+// in the order in which they ended. To return records in the order of At, the cursor waits with a record until no
+// later record of the file can have an earlier beginning.
 type cursor struct {
 	file   *file
 	reader *audit.Reader

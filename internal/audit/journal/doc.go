@@ -10,11 +10,12 @@
 // # Room
 //
 // A room is the spool directory of one service instance, locked while the instance runs. If the audit location is a
-// directory, the room (spool directory) lies below "open/", where readers see the audit file that is being written. If
-// the audit location is in S3, the room (spool directory) lies below Config.Spool. The name of this directory is the
+// directory, the room (spool directory) lies below "open/", where readers see the audit file that is being written.
+// If the audit location is in S3, the room (spool directory) lies below Config.Spool. The spool directory has the
 // name of the instance. At its start, and whenever it begins a new audit file, an instance takes over the spool
 // directories whose lock no process holds. The instance closes the audit files of a dead instance after the last
-// complete record. The instance then uploads them under the name of the dead instance.
+// complete record. The instance that took over the spool directory uploads these audit files under the name of the
+// dead instance.
 //
 // # Guarantees
 //

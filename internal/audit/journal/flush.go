@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// writer writes audit files to the journal's spool directory. After a failed write, the writer tries again at the same
-// file position. Until then, other readers of the file see only the records that reached the disk earlier.
+// writer writes audit files to the journal's spool directory. After a failed write to an audit file, the writer tries
+// again at the same file position. Until the write succeeds, other readers of the audit file see only the records
+// that reached the disk earlier.
 type writer struct {
 	room
 	file     *os.File

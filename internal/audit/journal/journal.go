@@ -89,9 +89,9 @@ type Journal struct {
 	closeErr error
 }
 
-// Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location. Status reports
-// the errors of the disk and of the location. If the records at the location have another kind or key of user ids, Open
-// returns an error that wraps an *audit.OtherIDsError.
+// Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location. The method
+// Status of the Journal reports errors of the disk and of the audit location. If the records at the location have
+// another kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -135,8 +135,9 @@ func (j *Journal) Instance() string { return j.instance }
 // files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter writes the audit record of a filter call that was decided. The caller sets all fields of r except those that
-// Filter computes from the decisions. Filter returns at once, and the caller must not change r or d afterwards.
+// Filter writes the audit record of a filter call that was decided. The caller of Filter sets all fields of the
+// record r except those that Filter computes from the decisions. Filter returns at once; the caller must not change
+// the record r or the decisions d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return
@@ -172,10 +173,11 @@ func (j *Journal) Permits(r *audit.Record) {
 	j.tape.append(r)
 }
 
-// Change writes the audit record of a call that changed a set. The caller sets all fields of r except Kind and Groups.
-// The three lists hold the users whom the call added to the set, those whom it removed, and those for whom the result
-// is unknown. The lists of users for Change must be in strictly ascending order, and no user may be in two lists.
-// Change returns at once, and the caller must not change r or the lists afterwards.
+// Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
+// except Kind and Groups. The arguments added, removed and unavailable list the users whom the call added to the set,
+// those whom it removed, and those for whom the result is unknown. The lists of users for Change must be in strictly
+// ascending order, and no user may be in two lists. Change returns at once; the caller must not change the record r
+// or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return

@@ -109,9 +109,9 @@ type cut struct {
 	sealed bool // set if the bytes contain the end of the file
 }
 
-// take removes from the tape (the queue of records in memory) the frames that the writer must write next. If end is
-// true, or the file is older than roll, take ends the audit file with the frames that it removes. The tape uses the
-// memory of the argument spare for later records.
+// take removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
+// argument "end" is true, or the audit file is older than the argument "roll", take ends the file with the frames
+// that it removes. The tape uses the memory of the argument spare for later records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()

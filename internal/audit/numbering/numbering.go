@@ -96,8 +96,8 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// Of returns the numbers of users, all of whom an earlier record must have contained. Of stores the numbers in the
-// buffer. For dense ids, the numbers are the users themselves.
+// Of returns the small numbers of the given users. An earlier record must have contained each of these users. Of
+// stores the numbers in the buffer. For dense ids, the numbers are the users themselves.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users

@@ -10,11 +10,11 @@
 //
 // # Sends
 //
-// A simple model replays the sends of each user: the sends that capper allowed and that no call released. A finding is
-// a send that a limit in force certainly forbade. The records give the time of a send only to within the duration of
-// its call. The model of verify therefore reports a send only if the limit forbade the send at every possible time. If
-// calls happened at the same time, the limit must forbid the send for either order of the calls. The limit must also
-// forbid the send for all clock differences between instances that Record.Widening allows.
+// A simple model replays the sends of each user: the sends that capper allowed and that no call released. A finding
+// is a send that a limit in force certainly forbade. An audit record says when a send happened only as exactly as the
+// call was long. The model of verify therefore reports a send only if the limit forbade the send at every possible
+// time. If calls happened at the same time, the limit must forbid the send for either order of the calls. The limit
+// must also forbid the send for all clock differences between instances that Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -27,19 +27,19 @@
 //
 // # The store
 //
-// If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send if
-// the send was not released, and its user was not erased later. A send that the store must hold is also younger than
-// each window that was in force since the send. Newer sends must not have displaced the send from a full log of the
-// user. If the store lacks a send that it must hold, verify waits for Store.Settle and reads the audit again. The send
-// is missing if, after the second reading, the audit still says that the store must hold the send (store.go). A killed
-// instance may lose the record of a release. The code in doubt.go therefore excludes missing sends that a lost release
-// may explain.
+// If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send
+// if the send was not released, and its user was not erased later. A send that the store must hold is also younger
+// than each window that was in force since the send. The store may lack a send if newer sends have displaced it from
+// a full log of the user. If the store lacks a send that it must hold, verify waits for Store.Settle and reads the
+// audit again. verify reports the send as missing if, after the second reading, the audit still says that the store
+// must hold the send (store.go). A killed instance may lose the record of a release. The code in doubt.go therefore
+// does not report a missing send whose absence a lost release may explain.
 //
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers some blocks of
-// 65,536 neighbouring ids, with at most Config.Events events (effects of a call on a user) of 12 bytes. If ids are not
-// dense 32-bit numbers, a block holds the id images with the same upper 16 bits, and an event takes 24 bytes. Each pass
-// sorts its blocks by user and judges the users on all cores. In addition to the events, each record takes 48 bytes in
-// memory.
+// 65,536 neighbouring ids, with at most Config.Events events (effects of a call on a user) of 12 bytes. If ids are
+// not dense 32-bit numbers, a pass covers blocks of id images (64-bit hashes) with the same upper 16 bits, and an
+// event takes 24 bytes. Each pass of verify sorts the events of its blocks by user and judges the users on all cores.
+// In addition to the events, verify keeps 48 bytes in memory for each audit record.
 package verify

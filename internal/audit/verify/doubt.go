@@ -22,10 +22,11 @@ const mostMessages = 1000
 
 // settle removes from the list of missing sends those whose absence a release with a lost record may explain.
 //
-// The store counts the released sends of each message. The store may have counted n more releases of a message than the
-// audit contains. If at most n sends of the message are missing, these releases explain all missing sends. If the store
-// has no count for the message, a gap in the audit after the send explains the missing send. If more sends are missing
-// than crashed instances can have lost, lost releases do not explain the missing sends.
+// For each message, the store counts how many recorded sends were released. Let n be how many more releases of a
+// message the store has counted than the audit contains. If at most n sends of the message are missing, the lost
+// records of these n releases explain all missing sends. If the store has no count for the message, a gap in the
+// audit after the send explains the missing send. If more sends are missing than crashed instances can have lost,
+// lost releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -81,8 +82,8 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known returns the maximum number of releases of the message's sends according to the audit. The result bulk is true
-// if some call for the message was so large that the store counts the sends of the message.
+// known returns the maximum number of releases of the message's sends according to the audit. The result "bulk" is
+// true if some call for the message was so large that the store counts the sends of the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

@@ -66,9 +66,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 }
 
 // after returns the beginning of the period in which earlier sends certainly count towards the limit when the service
-// decides the send s. Earlier sends in the returned period count even if the service decided s at the latest possible
-// time. If the earliest and the latest possible time of s lie in different calendar periods, nothing is certain, and ok
-// is false.
+// decides the send s. Earlier sends in this period count towards the limit even if the service decided the send s at
+// the latest possible time. If the earliest and the latest possible time of the send s lie in different calendar
+// periods, nothing is certain, and the result ok is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -77,8 +77,8 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver estimates whether the send with the index i may exceed the limit. The estimate is fast, and is true for
-// every send that certainly exceeds the limit.
+// mayBeOver estimates whether the send with the index i may exceed the limit. The estimate of mayBeOver is fast to
+// compute, and is true for every send that certainly exceeds the limit.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {
@@ -131,8 +131,8 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether it is unknown which of two sends was first, while the same limits apply to both. Either send
-// may then be the one that came too late.
+// sameTime reports whether it is unknown which of two sends was first, while the same limits apply to both. Therefore
+// each of the two sends may be the one that exceeded the limit.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)

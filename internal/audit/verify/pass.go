@@ -35,7 +35,7 @@ type pass struct {
 	zones   []uint16
 }
 
-// loaded is a segments generation that a pass keeps in memory.
+// loaded is a segments generation that a pass of verify keeps in memory.
 type loaded struct {
 	world    uint16
 	segments capping.Segments
@@ -384,7 +384,7 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 }
 
 // noteImages works like note, for id images (64-bit hashes) instead of dense ids. The given id images may belong to
-// several blocks of the pass.
+// several of the blocks that the pass covers.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {
 		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {

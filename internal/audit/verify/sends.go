@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// never is an instant that is later than every possible call.
+// The constant never is an instant that is later than every possible call.
 const never = capping.Never + 1
 
 // call has those data of an audit record that verify needs to check sends against limits.
@@ -169,7 +169,7 @@ func (n *names) of(text string) uint16 {
 	return i
 }
 
-// limits returns the limits that apply to a send. known is false if the limits are unknown.
+// limits returns the limits that apply to a send. The result "known" is false if the limits are unknown.
 func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	p := t.policies[s.policy].policy
 	if p == nil {

@@ -40,7 +40,8 @@ type Question struct {
 	Users   []capping.UserID
 }
 
-// Answer is the response of the store to a Question. A user in no list of the Answer has the send.
+// Answer is the response of the store to a Question. If a user is in no list of the Answer, the store has the send of
+// this user.
 type Answer struct {
 	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
@@ -159,8 +160,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds to the expected sends those of a user's sends that the store must hold. The argument sends must be in the
-// order of time.
+// owes adds to the expected sends those of a user's sends that the store must hold. The sends that owes gets must be
+// in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -207,8 +208,8 @@ type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
-// questions groups the expected sends by message and channel into questions to the store. A question contains at most
-// usersOfAsk sends.
+// questions groups the expected sends by message and channel into questions to the store. Each question to the store
+// is about at most usersOfAsk sends.
 func (p *pass) questions(list []expectedSend) (questions []asking) {
 	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
 	slices.SortFunc(list, func(a, b expectedSend) int {
@@ -402,7 +403,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	return again, nil
 }
 
-// record reports a send that the store lacks.
+// record adds a send that the store lacks to the report.
 func (c *comparison) record(m *MissingSend, w *work) error {
 	c.report.Missing++
 	at := m.At.Time()

@@ -66,7 +66,8 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	return w.report, nil
 }
 
-// all checks the audit files and the recorded sends, and compares the sends with the store.
+// all runs the whole verification: of the audit files, of the recorded sends, and of the store, which should hold
+// these sends.
 func (s *work) all(ctx context.Context) error {
 	var store *comparison
 	if s.config.Store != nil {
