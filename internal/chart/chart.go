@@ -131,7 +131,8 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// Columns draws a group of vertical bars for each label. In each group, the bars of the series are next to each other.
+// Columns draws a group of vertical bars for each label. In each group, Columns draws the bars of the series next to
+// each other.
 func Columns(p Picture, series []Series) ([]byte, error) {
 	opt := charts.NewBarChartOptionWithData(values(series))
 	opt.Theme, opt.ValueFormatter = p.theme(), short

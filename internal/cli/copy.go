@@ -12,9 +12,9 @@ import (
 // Copy copies lines unchanged from a reader to a writer, at the rate that the function Take allows. Callers may call
 // Run once.
 //
-// If Outlet is set, Copy writes lines only after the program that consumes the output has read the previous lines. Copy
-// then counts only lines that the consumer has read. If the consumer reads a line after the time of its permit, Copy
-// takes a second permit, because the send happens at the later time.
+// If Outlet is set, Copy writes lines only after the program that consumes the output has read the previous lines. If
+// Outlet is set, Copy counts only lines that the consumer has read. If the consumer reads a line after the time of
+// its permit, Copy takes a second permit, because the send happens at the later time.
 type Copy struct {
 	From io.Reader
 	To   io.Writer
@@ -76,7 +76,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// some copies as many lines of the block that was read as the next permits allow.
+// some copies the next lines of a block of input, as many as the next permits allow.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)

@@ -23,8 +23,8 @@ type foundIDs struct {
 	users   int
 }
 
-// answer holds the users in the response to a call about a part of the audience. The field begin is the position of the
-// response's first user in the list.
+// answer holds the users in the response to a call about a part of the audience. The field begin is the position of
+// the response's first user in the list of all found users.
 type answer struct {
 	part, begin int
 	packed      []byte
@@ -68,8 +68,8 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take adds to the list the users of the response r about a part of the audience. In r, take replaces the users by
-// bitmaps of their positions in the list.
+// take adds to the list the users of the response r about a part of the audience. In the response r, take replaces
+// the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
 	var err error

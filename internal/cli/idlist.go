@@ -176,8 +176,8 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// among converts positions in a request to positions in the list of ids. The argument whole maps each position in the
-// request to the position in the list.
+// among converts positions in a request to positions in the list of ids. At index i, the argument whole has the list
+// position of the user at position i of the request.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for each := positions.Iterator(); each.HasNext(); {

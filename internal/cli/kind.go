@@ -12,7 +12,8 @@ import (
 )
 
 // Scheme asks the service for the kind and key of its user ids. Scheme assumes dense ids (32-bit numbers) if the
-// service does not tell them. The service may be older, or the API key may not read them.
+// service does not tell them. A service of an older version does not tell them, and the API key may lack the right to
+// read them.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error
@@ -44,8 +45,9 @@ type Users struct {
 	IDs   []string // nil: dense ids
 }
 
-// ParseUsers parses the arguments of a command that name users. The error names the argument, its value and the rule,
-// and has the exit status for wrong usage. The parameter name is the name of the argument.
+// ParseUsers parses the arguments of a command that name users. The error of ParseUsers names the argument, its value
+// and the broken rule, and has the exit status for wrong usage. The parameter name is the name of the command-line
+// argument, for the error text.
 func ParseUsers(scheme *ids.Scheme, name string, arguments []string) (users Users, err error) {
 	for _, argument := range arguments {
 		if scheme.Kind() == ids.Dense {

@@ -58,7 +58,7 @@ type segmentTotals struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// totals counts the recorded decisions about a message over all calls.
+// totals holds the numbers of recorded decisions about a message, over all calls.
 type totals struct {
 	MessageID string                    `json:"message_id"`
 	Namespace string                    `json:"namespace,omitempty"`

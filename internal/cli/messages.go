@@ -31,7 +31,8 @@ type MessagesCommand struct {
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
 
-// Validate rejects invalid combinations of flags, such as flags of the list together with a message id.
+// Validate rejects invalid combinations of flags, for example flags for a list of messages together with the id of
+// one message.
 func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
 		c.Sort != client.SortLastCall) {
@@ -262,8 +263,8 @@ func plain(id string) string {
 	return id
 }
 
-// when describes when the first and the latest call about a message came. If the message has only imported sends and no
-// calls, when returns text that says so.
+// when returns a text about the times of the first and the latest call about a message. If the message has only
+// imported sends and no calls, when returns text that says so.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

@@ -10,7 +10,7 @@ import (
 )
 
 // moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date. A date means the
-// beginning of the day in UTC. The zero value means that the flag was not given.
+// beginning of the day in UTC. The zero moment means that the command line does not contain the flag.
 type moment struct {
 	ago  time.Duration
 	at   time.Time
@@ -54,8 +54,8 @@ func parseAgo(text string) (time.Duration, bool) {
 // Given reports whether the flag was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. For the zero
-// value, and for times before all possible records, Instant returns 0.
+// Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. If the
+// command line does not contain the time, or the time is before all possible records, Instant returns 0.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():

@@ -107,7 +107,8 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 }
 
 // names returns a function that converts users in audit records to user ids, for ids that are not dense (not 32-bit
-// numbers). Without a location of segments, the function returns id images (64-bit hashes) instead of user ids.
+// numbers). If no location of segments is known, the returned function converts users to id images (64-bit hashes)
+// instead of user ids.
 func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Name, error) {
 	at, err := n.open(ctx, p)
 	if err != nil || at == nil {
@@ -127,8 +128,8 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// late does the same as names, but reads the location of the segments only when the first user is converted. If reading
-// the location fails, late prints a warning and converts users to the texts of their id images.
+// late works like names, but reads the location of the segments only when the first user is converted. If reading the
+// location fails, late prints a warning and converts users to the texts of their id images.
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name
 	return func(user capping.UserID) string {

@@ -22,7 +22,7 @@ import (
 
 // Outputs holds the command-line flags for the files that `capper filter` writes. The command writes each file
 // atomically, except pipes and standard output (-). A file whose name ends in ".roaring" contains a bitmap of users.
-// All other files contain one user id per line.
+// If the name of an output file has another ending, the file contains one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
 	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send was already recorded, either by an earlier run or by an earlier call of this run."`

@@ -103,7 +103,7 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest returns the maximum time for which the command waits for a permit. The result 0 means that there is no
+// longest returns the maximum time for which the command waits for a permit. If longest returns 0, there is no
 // maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {

@@ -149,8 +149,8 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// pacerRows returns a table row for the rate and for each limit of a pacer. For a pacer with separate limits for each
-// message or key, the rows do not contain the used permits.
+// pacerRows returns a table row for the rate and for each limit of a pacer. If a pacer counts permits separately for
+// each message or key, the rows do not say how many permits are used.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
 	if p.Per != "" && p.MessageID+p.Key == "" {

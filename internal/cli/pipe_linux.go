@@ -95,8 +95,8 @@ func (p *pipe) drained(most time.Duration) (unread int, err error) {
 	}
 }
 
-// poll waits until the consumer has emptied the pipe, or the given time has passed. The result gone is true if nobody
-// can read from the pipe any more.
+// poll waits until the consumer has emptied the pipe, or the given time has passed. The result "gone" is true if
+// nobody can read from the pipe any more.
 func (p *pipe) poll(most time.Duration) (gone bool, err error) {
 	events := int16(unix.POLLOUT)
 	if !p.page {

@@ -97,8 +97,8 @@ func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// ofService requests the counts of messages per person from a service. The second result is a function that writes the
-// ids of the users who have reached the limit.
+// ofService requests the counts of messages per person from a service. The second result of ofService is a function
+// that writes the ids of the users who have reached the limit.
 func (c *PressureCommand) ofService(ctx context.Context) (*api.Pressure, func(io.Writer) error, error) {
 	service, err := c.Client()
 	if err != nil {

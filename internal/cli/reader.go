@@ -77,7 +77,7 @@ func (r *reader) cut(text []byte) (block, error) {
 	return b, nil
 }
 
-// drop removes the first n lines from the block.
+// drop removes the first n lines from the block of input lines.
 func (b *block) drop(n int) {
 	if n > 0 {
 		b.start, b.ends = b.ends[n-1], b.ends[n:]

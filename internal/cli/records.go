@@ -65,7 +65,7 @@ func (s *Span) query() (archive.Query, error) {
 func shown(text string) string { return cmp.Or(text, "-") }
 
 // caller returns text that names the client that made a call. If the id of the API key differs from the name of the
-// client, caller adds the id.
+// client, the text also contains the id of the key.
 func caller(client, key string) string {
 	if key == "" || key == client {
 		return shown(client)

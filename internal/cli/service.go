@@ -35,7 +35,8 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// patientAttempts is how often a client from PatientClient tries one call. All attempts together take about a minute.
+// patientAttempts is how often a client from PatientClient tries one call. The attempts of one call take about a
+// minute in total.
 const patientAttempts = 20
 
 // PatientClient returns a client that repeats a failed call for about a minute, and prints each pause.

@@ -149,7 +149,8 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 }
 
 // columns returns the column names in the file of missing sends. For ids that are not dense (not 32-bit numbers), the
-// column "image" identifies the user. If the id is unknown, the column "user_id" then contains archive.ImageName.
+// column "image" identifies the user. If the user id is unknown, the column "user_id" contains the text of the id
+// image (archive.ImageName).
 func (a *storeAsker) columns() []string {
 	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
 	if !a.ids.Dense() {
@@ -158,8 +159,8 @@ func (a *storeAsker) columns() []string {
 	return columns
 }
 
-// noNamespace is a text that is not a valid namespace. If the API key has a namespace, the service rejects a call with
-// noNamespace as its namespace.
+// noNamespace is a text that is not a valid namespace. If the API key has a namespace, the service rejects a call
+// that has noNamespace as its namespace.
 const noNamespace = "-"
 
 // mayAsk returns an error if the API key has a namespace, because the service would then answer only about this
@@ -214,8 +215,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions returns callbacks for package verify. With these callbacks, package verify asks the store which sends it
-// has recorded.
+// questions returns callbacks for package verify. Through these callbacks, package verify asks a running service
+// which sends the store has recorded.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}

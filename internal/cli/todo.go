@@ -33,7 +33,7 @@ func (t *Todo) List() *IDs { return t.list }
 // Again returns a Todo for the unavailable users (without a decision) in r, and removes these users from r.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
-// TodoParts returns a Todo for parts of an audience expression. The scheme describes the kind and key of the
+// TodoParts returns a Todo for parts of an audience expression. The argument scheme describes the kind and key of the
 // deployment's user ids. For calls that retry unavailable users, batch is the maximum number of users in a call, and
 // parallel the number of simultaneous calls.
 func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
@@ -52,8 +52,8 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask asks the service once for decisions about all users of the Todo, and adds the responses to r. Ask calls the
-// function report after each response.
+// Ask asks the service once for decisions about all users of the Todo (the users who need a decision), and adds the
+// responses to r. Ask calls the function report after each response.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -82,8 +82,8 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest returns a Todo for the users for whom Ask received no response. Unavailable users (without a decision) are in a
-// response, so they are not among them.
+// Rest returns a Todo for the users for whom Ask received no response. Unavailable users (without a decision) are in
+// a response, so Rest leaves them out.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return &Todo{users: r.Missing(t.users), list: t.list}

@@ -52,8 +52,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 }
 
 // checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
-// checkFinishing also returns an error if a service has used the store again since then. Redis would otherwise keep
-// sends that this service has released meanwhile.
+// checkFinishing also returns an error if a service has used the embedded store since that last pass began. If a
+// service had used the embedded store, Redis would keep sends that the service has released in the meantime.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {
@@ -73,8 +73,8 @@ func (w *work) checkFinishing(dir string) error {
 	return nil
 }
 
-// takeAway renames the directory of the embedded store, so that no service uses the store any more. Before, takeAway
-// checks that the store belongs to the migration and that no other process has opened it.
+// takeAway renames the directory of the embedded store, so that no service uses the store any more. Before it renames
+// the directory, takeAway checks that the store belongs to the migration and that no other process has opened it.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf(

@@ -14,8 +14,9 @@ import (
 const changing = 64
 
 // CopyChanges copies the live changes of sets (users whom API calls added or removed) to another store, with their
-// times and clients. After copying, CopyChanges reads the copies. CopyChanges returns the number of changes, and an
-// error unless the other store contains all changes. Callers may repeat CopyChanges.
+// times and clients. To check the result, CopyChanges reads the copied changes back from the other store. CopyChanges
+// returns the number of changes, and an error unless the other store contains all changes. Callers may repeat
+// CopyChanges.
 func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 	records := from.Lists().Records(func(capping.UserID) bool { return true })
 	group, within := errgroup.WithContext(ctx)

@@ -210,8 +210,8 @@ func (c *MigrateCommand) otherIDs(found, kind string) error {
 		c.Config, found, kind))
 }
 
-// openTarget opens the Redis store to which the migration copies. The first pass creates this store, sized for about
-// the given number of users. If Redis already contains a store, the first pass fails.
+// openTarget opens the Redis store to which the migration copies. The first pass of a migration creates the Redis
+// store, sized for about the given number of users. If Redis already contains a store, the first pass fails.
 func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {

@@ -47,8 +47,8 @@ type Result struct {
 	Replaced int64 `json:"replaced"` // of the verified users, those whose log in the target was replaced
 }
 
-// Run copies and compares the logs of all users. If Run returns no error, the log of every user in the target is equal
-// to the log in Now. Callers may repeat Run.
+// Run copies and compares the logs of all users. If Run returns no error, each user's log in the target store is
+// equal to the user's log in the source Now. Callers may repeat Run.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -103,7 +103,8 @@ type batch struct {
 	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
-// add adds a user to the batch, with the user's logs in all sources. The first of the logs is from the source Now.
+// add adds a user to the batch, with the user's logs in all sources. The first element of logs is from the source
+// Now.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -226,7 +227,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of reports whether each send in the argument log is also in at least one of the given logs.
+// of tells whether each send in the argument log is also in at least one of the logs in the argument logs.
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

@@ -258,8 +258,8 @@ func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	return r
 }
 
-// sharedBy returns the channel and the message id that all rows of a batch share. For a field whose values differ, the
-// result is "".
+// sharedBy returns the channel and the message id that all rows of a batch share. If the rows of the batch have
+// different values in one of the two fields, the result for this field is "".
 func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	channel, messageID = batch[0].Channel, batch[0].MessageID
 	for i := range batch {
@@ -273,8 +273,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the argument "own", which is the value of a field in a row. If all rows share the value, unless
-// returns "".
+// unless returns the value that one row of an import request needs in a field: the argument "own". If the request
+// contains the value once for all its rows, unless returns "".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""

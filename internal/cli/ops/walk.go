@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is a store from which a migration reads users' logs, in the ascending order of users. No process may write to
-// the store meanwhile.
+// Source is a store from which a migration reads users' logs, in the ascending order of users. While a migration
+// reads from a Source, no process may write to the store.
 type Source interface {
 	// Logs returns users who have a log, and their logs. Logs returns at most most users, in ascending order, none
 	// below from.
@@ -53,7 +53,8 @@ func (w *walk) take(user capping.UserID) (log capping.Log) {
 	return log
 }
 
-// lowest returns the lowest user among the next users of all walks. The result ok is false when all walks have ended.
+// lowest returns the lowest user among the next users of all walks. The result ok is false when all walks have
+// reached their end.
 func lowest(ctx context.Context, walks []*walk) (user capping.UserID, ok bool, err error) {
 	for _, w := range walks {
 		at, is, err := w.head(ctx)

@@ -25,8 +25,8 @@ const (
 	archive  = "next.tar"
 )
 
-// copyCache is the size in bytes of the cache for each opened copy of the embedded store. The cache is small, because a
-// pass reads a copy once and in order.
+// copyCache is the size in bytes of the cache for each opened copy of the embedded store. The cache of a copied store
+// is small, because a migration pass reads the copy only once, in order of the users.
 const copyCache = 64 << 20
 
 // work is the working directory of a migration, with copies of the embedded store.
@@ -155,8 +155,8 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// end records in the state of the migration that the pass has finished. After the last pass, end records that the
-// migration has finished.
+// end records in the state of the migration that the pass has finished. After the last pass of the migration, end
+// also stores that the migration has finished.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
 		return err
@@ -186,8 +186,8 @@ func (w *work) close() (err error) {
 	return err
 }
 
-// rename renames the directory of a copied store, and the file COPY.id beside it. If the command stops after it has
-// renamed only the directory, the next run rejects the directory.
+// rename renames the directory of a copied store, and the file COPY.id beside it. If the command is killed after it
+// has renamed only the directory, the next run of the command rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
 }
