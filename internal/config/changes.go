@@ -44,7 +44,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 }
 
 // KeepsChannels returns an error if the configuration changes the number of a channel, because stored sends refer to
-// channels by number. The argument were holds the numbers that stored sends contain.
+// channels by number. The argument "were" holds the channel numbers that stored sends contain.
 func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	channels := map[string]capping.Channel{}
 	for name, number := range were {

@@ -10,7 +10,7 @@ import (
 )
 
 // clientRules reads the section "clients" of a configuration file, which says which pacers and shares each client may
-// use. The scopes of the client's API keys apply in addition.
+// use. In addition to the section "clients", the scopes of the client's API keys limit what the client may do.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {

@@ -1,16 +1,16 @@
-// Package config reads the configuration of the service. The configuration is one YAML file. The package parses the
-// file strictly into types of the packages that use the settings.
+// Package config reads the configuration of the service. The configuration is one YAML file. Package config parses
+// the file strictly into types of the packages that use the settings.
 //
 //	bytes → yamltree (syntax, values, every fault with its line) → Config
 //
 // The file config.go lists all keys. The meaning, the default and the rule of a key are defined in the package of the
 // key's Go type. For example, packages server/gate and capping define bounds, API keys and rates, and package capping
 // defines limits. Package pacing defines pacers, segments defines the names of segments, and each store's package
-// defines the keys of the store. Package config itself defines three kinds of rules. The first kind of rules concerns
-// keys of the service itself, such as its listeners and its time limits at a stop. The second kind of rules concerns
-// keys that differ from the field that they set, such as "create", which is the opposite of the field MustExist. The
-// third kind of rules consists of limits that are stricter than the limits in the package of the key's type. A Config
-// contains nothing about the syntax of the file.
+// defines the keys of the store. Package config itself defines three kinds of rules. The first kind of rules in
+// package config concerns keys of the service itself, such as its listeners and its time limits at a stop. The second
+// kind of rules in package config concerns keys that differ from the field that they set, such as "create", which is
+// the opposite of the field MustExist. The third kind of rules in package config are limits that are stricter than
+// the limits in the package of the key's type. A Config contains nothing about the syntax of the file.
 //
 // The configuration file contains no secrets. Secrets come from the environment, or from other files that the
 // configuration names. The configuration contains API keys only as SHA-256 hashes.

@@ -194,9 +194,9 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 	return rate
 }
 
-// Listeners returns the URLs at which a service with this configuration answers on its own machine, beginning with the
-// URL of the key "listen". Listeners ignores errors elsewhere in the file. A service that rejected a changed file still
-// runs, and the command that checks its health must find the service.
+// Listeners returns the URLs at which a service with this configuration answers on its own machine, beginning with
+// the URL of the key "listen". Listeners ignores errors in other sections of the configuration file. A service that
+// rejected a changed file still runs, and the command that checks its health must find the service.
 func Listeners(file string) (urls []string, err error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 )
 
 // Silences describes each combination of quiet hours that forbids sends to some users for whole days. Silences checks
-// all time zones, for one year from the given time. Each returned text names the affected channels and sets. Silences
-// leaves out quiet hours that the service rejects at the start.
+// all time zones, for one year from the given time. Each text that Silences returns names the affected channels and
+// sets. Silences leaves out quiet hours that the service rejects at the start.
 func Silences(p *capping.Policy, from time.Time) (list []string) {
 	if len(p.Quiet) == 0 {
 		return nil
@@ -73,7 +73,7 @@ type silences struct {
 type silence map[string]string
 
 // on describes the days without possible sends on a channel, first for all users and then for users of sets with
-// further such days. Each text contains the placeholder %s for the channel names.
+// further such days. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -192,7 +192,7 @@ func (s *silences) look(mask uint32, place *time.Location, names []string, silen
 }
 
 // texts describes in which time zones a combination of quiet hours leaves whole days without a minute for sends. Each
-// text contains the placeholder %s for the channel names.
+// returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	byDays := map[string][]string{}
 	for zone, days := range silent {

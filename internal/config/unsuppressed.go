@@ -10,8 +10,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Acknowledged lists sets whose users are no longer suppressed (kept from messages), or for fewer sends. If the
-// configuration does not acknowledge that a set is no longer suppressed, the service rejects the reload.
+// Acknowledged lists sets whose suppression the configuration deliberately weakens: these sets are no longer
+// suppressed (their users may receive sends), or for fewer sends. If the configuration does not acknowledge that a
+// set is no longer suppressed, the service rejects the reload.
 type Acknowledged struct {
 	Dropped  []string // no_longer_suppressed: sets that are no longer in suppress
 	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before
@@ -22,7 +23,7 @@ func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads the key "no_longer_suppressed". The caller must have read the key "suppress" before.
+// droppedSets reads the key "no_longer_suppressed". The caller must read the key "suppress" first.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -31,7 +32,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads the key "less_suppressed". The caller must have read the key "suppress" before.
+// narrowedSets reads the key "less_suppressed". The caller must read the key "suppress" first.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {

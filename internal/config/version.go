@@ -10,7 +10,7 @@ import (
 )
 
 // own lists the configuration keys in which the instances of a fleet may differ: listening addresses, paths of files,
-// addresses of the shared store, and logging. None of the keys in own affects decisions about users.
+// addresses of the shared store, and logging. None of the listed keys affects decisions about users.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",

@@ -79,11 +79,11 @@ func (w *Watcher) Status() Status {
 // are not published. The Watcher tries a configuration with the error ErrNotYet again at each check of the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
-// Run checks the configuration file at the given interval until ctx ends. The function apply applies a changed
-// configuration. If apply returns an error, it must not have changed anything. Run calls the function reloaded with nil
-// for each accepted change, and with the error for each rejected change. After a signal on the channel "asked", Run
-// checks the file immediately, and tells the function "answer" whether the file had changed. If "asked" is nil, there
-// are no signals.
+// Run checks the configuration file at the given interval until ctx ends. Run passes each changed configuration to
+// the function "apply". If the function "apply" returns an error, it must leave everything unchanged. Run calls the
+// function reloaded with nil for each accepted change, and with the error for each rejected change. After a signal on
+// the channel "asked", Run checks the file immediately, and tells the function "answer" whether the file had changed.
+// If "asked" is nil, there are no signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -108,7 +108,7 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 }
 
 // poll reads the configuration file, and applies it if it has changed since the last check. While an editor replaces
-// the file, the file may be absent or empty for a moment. The next poll then finds the new content.
+// the file, the file may be absent or empty for a moment. The next call of poll finds the complete new file.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
 	if err != nil {

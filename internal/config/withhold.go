@@ -36,8 +36,8 @@ func (r *reader) suppress(v yamltree.Value) {
 	}
 }
 
-// suppression reads which sends to the users of a set are suppressed. The value is the word "all", a list of channels,
-// or a mapping with the keys "channels", "even_exempt", "may_lose" and "max_age".
+// suppression reads which sends to the users of a set are suppressed. The configuration value is the word "all", a
+// list of channels, or a mapping with the keys "channels", "even_exempt", "may_lose" and "max_age".
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
 	word, isWord := v.Word()
@@ -66,8 +66,8 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 // minAge is the smallest permitted value of the key "max_age" of a suppressed set.
 const minAge = time.Second
 
-// quietMayLose is the default percentage of users that a set with quiet hours may lose from one segments generation to
-// the next. Some loss is normal, because people move to other time zones.
+// quietMayLose is the default percentage of users that a set with quiet hours may lose from one segments generation
+// to the next. A set with quiet hours normally loses some users, because people move to other time zones.
 const quietMayLose = 5
 
 // mayLose returns a reader of the key "may_lose": the percentage of users that a set may lose between two segments
