@@ -17,8 +17,8 @@ import (
 	"capper/internal/ids"
 )
 
-// act tries a campaign, without recording sends, for the user ids in a form. The visitor has pasted them or uploaded a
-// file.
+// act tries a campaign, without recording sends, for the user ids in a form. The visitor has pasted these user ids,
+// or has uploaded a file with them.
 func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 	p, err := begin(v, v.PostFormValue("channel"))
 	if err != nil {
@@ -162,7 +162,8 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds the user id in a word of the given line. For an invalid id, the result fault describes the error.
+// add adds the user id that a word of the pasted text contains; line is the number of the word's line. For an invalid
+// id, the result fault describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)

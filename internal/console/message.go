@@ -106,8 +106,8 @@ func plannedView(found *api.MessageChannels) *frame.View {
 	}
 }
 
-// messageOf reads from the API the counts of the message, including counts of distinct users. If the audit does not
-// answer, the counts lack distinct users, and unread contains the reason.
+// messageOf reads from the API the counts of the message, including counts of distinct users. If the audit cannot be
+// read, the counts lack distinct users, and the result "unread" contains the reason.
 func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels, unread []string, err error) {
 	found, err = v.API.MessageUsers(v.Context(), id, namespace)
 	if !client.HasCode(err, client.CodeUnavailable) && !client.HasCode(err, client.CodeOverloaded) {
@@ -140,8 +140,8 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends of a message. The page shows recorded sends because the counts of
-// responses also include responses to retries.
+// messageSends returns a table of the recorded sends of a message. The page about a message shows recorded sends
+// because the counts of responses also include responses to retries.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -257,8 +257,8 @@ func messageAnswers(m *api.Message) *frame.Table {
 	return t
 }
 
-// messageSegments returns a table of the message's users by segment. The table counts distinct users, if the audit
-// contains them.
+// messageSegments returns a table of the message's users by segment. The table counts each user once, if the audit
+// contains the message's users.
 func messageSegments(m *api.Message, r *reach) *frame.Table {
 	if r.People {
 		return messageSegmentUsers(m.Users)
@@ -353,8 +353,8 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 	return nil
 }
 
-// heldBack returns the users whom the audit lists as denied, and their number. The number also includes users whose ids
-// are unknown, because the current segments do not contain them.
+// heldBack returns the users whom the audit lists as denied, and their number. The returned number also includes
+// users whose ids are unknown, because the current segments do not contain them.
 func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err error) {
 	kind, err := kindOf(v)
 	if err != nil {
@@ -387,7 +387,8 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// escaped returns the escaped API path of a message. If users is true, the path also requests counts of distinct users.
+// escaped returns the escaped API path of a message. If the argument "users" is true, the path makes the API also
+// return counts of distinct users.
 func escaped(id, namespace string, users bool) string {
 	query := url.Values{}
 	if users {

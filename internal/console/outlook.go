@@ -11,8 +11,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostUsers is the maximum number of users whom an outlook (forecast for a group of users) decides at each time. For a
-// larger group, the outlook decides a sample of the group.
+// mostUsers is the maximum number of users whom an outlook (forecast for a group of users) decides at each time. If
+// the group has more than mostUsers users, an outlook decides only a sample of the group.
 const mostUsers = 10_000
 
 // age is how long the console reuses a computed outlook (forecast for a group of users).
@@ -40,8 +40,8 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns a copy of the outlook that has the counts of a trial for its first time. The page then does not show two
-// different numbers for now.
+// from returns a copy of the outlook that has the counts of a trial for its first time. The page then shows only one
+// number for the current time, although the trial and the forecast decide samples of different sizes.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o

@@ -110,8 +110,8 @@ func pressureSays(p *api.Pressure) []string {
 
 func pressureCount(n int64) string { return frame.Count(n).Text }
 
-// pressureColumns returns how many people received 1, 2 and more messages. The last number is for pressureMost or more
-// messages.
+// pressureColumns returns how many people received 1, 2 and more messages. The last element counts people with
+// pressureMost or more messages.
 func pressureColumns(s *api.PressureSpread) []int64 {
 	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
 }

@@ -8,8 +8,9 @@ import (
 	"capper/internal/console/frame"
 )
 
-// reach holds the main numbers on the page about a campaign. If the audit contains the campaign's users, the numbers in
-// reach count distinct users. Otherwise the numbers count users in responses, where a user counts once for each call.
+// reach holds the main numbers on the page about a campaign. If the audit contains the campaign's users, the numbers
+// in "reach" count each user once. If the audit lacks the campaign's users, the numbers in "reach" count users in
+// responses, so a user counts once for each call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64
@@ -46,7 +47,7 @@ func (r *reach) AtLimit() (users int64) {
 	return users - r.Withheld()
 }
 
-// Of formats, in parentheses, what percentage of the requested users part is.
+// Of returns, in parentheses, the percentage of the requested users that the argument part makes up.
 func (r *reach) Of(part int64) string {
 	if r.Asked <= 0 {
 		return ""

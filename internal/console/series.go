@@ -15,8 +15,8 @@ type Name struct {
 // Kind says what a counter in a Series counts, such as allowed users.
 type Kind string
 
-// These constants are the kinds of counters in a Series. The first three kinds count users in filter calls that record
-// sends.
+// These constants are the kinds of counters in a Series. The first three kinds of counters count users in filter
+// calls that record sends.
 const (
 	Allowed     Kind = "allowed" // the call recorded the send
 	Denied      Kind = "denied"

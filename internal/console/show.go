@@ -48,8 +48,8 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table returns a table with the numbers of the outlook's chart. The table has rows only for the times at which a
-// number changes.
+// Table returns a table with the numbers of the outlook's chart. The table has a row for a time only if a number
+// changes at this time.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {

@@ -38,8 +38,8 @@ type condition struct {
 	Rest  []state
 }
 
-// conditionOf combines the states of all components to the condition of the service. The states must be in order,
-// beginning with the worst.
+// conditionOf combines the states of all components to the condition of the service. The caller of conditionOf passes
+// the states in order, beginning with the worst.
 func conditionOf(list []state) condition {
 	look := slices.IndexFunc(list, func(s state) bool { return s.Class == "note" || s.Class == "good" })
 	if look < 0 {
@@ -68,7 +68,7 @@ func partsOf(list []state, class string) string {
 	return frame.List(names)
 }
 
-// Notes returns how many of the states are notes, which need no attention.
+// Notes counts the states of components that are mere notes, which need no attention.
 func (s condition) Notes() (n int) {
 	for _, one := range s.Rest {
 		if one.Class == "note" {
@@ -216,7 +216,8 @@ func tooOld(list []api.GuardedSet) (names []string) {
 }
 
 // defaultsApply is a text by which the console recognises the service's warning about a segment without limits of its
-// own. The console treats this warning specially, because segments without limits of their own are common.
+// own. The console treats the warning with this text specially, because segments without limits of their own are
+// common.
 const defaultsApply = " has no limits of its own: limits.default applies"
 
 func configuration(c api.ConfigStatus, now time.Time) []state {

@@ -190,7 +190,8 @@ func plain(text *string) string {
 	return *text
 }
 
-// limit adds a row to the timeline chart with the current window of a limit. The window ends at the edge of the chart.
+// limit adds a row to the timeline chart with the current window of a limit. If the window began before the times
+// that the chart shows, the row shows the window from the left edge of the chart on.
 func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
 	if from, known := windowStart(l.Limit, k.Timezone, now); known {

@@ -14,8 +14,8 @@ import (
 // mostUnpacked is the maximum size in bytes of an uploaded file after decompression.
 const mostUnpacked = 64 << 20
 
-// named lists file formats that the page recognises but does not read. Each entry has the first bytes of a format and a
-// remedy.
+// named lists file formats that the page recognises but does not read. Each entry has the first bytes of a file
+// format, and the remedy that the page shows to the visitor.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},
@@ -60,7 +60,7 @@ func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	return text, ""
 }
 
-// utf16Order returns the byte order of a text in UTF-16. For another text, utf16Order returns nil.
+// utf16Order returns the byte order of a text in UTF-16. If the text is not in UTF-16, utf16Order returns nil.
 func utf16Order(begin []byte) binary.ByteOrder {
 	if len(begin) < 2 {
 		return nil

@@ -100,7 +100,8 @@ func tryParts(t *tried) *frame.Table {
 	return table
 }
 
-// precise returns text that says whether the numbers for the current time are exact or from the larger sample.
+// precise returns text for a table: either that the numbers for the current time are exact, or that they are from the
+// larger of two samples.
 func (t *tried) precise() string {
 	if t.Sampled == 0 {
 		return "exact"
@@ -142,8 +143,8 @@ func tryUsed(t *tried) *frame.Table {
 	return table
 }
 
-// stepCell returns a table cell that says how many users had least to most sends. If least and most differ, the cell
-// has a note with both numbers.
+// stepCell returns a table cell that says how many users had least to most sends. If the arguments least and most
+// differ, the cell has a note with both numbers.
 func stepCell(users uint64, least, most int) frame.Cell {
 	cell := frame.Count(users)
 	if most > least && users > 0 {

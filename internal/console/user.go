@@ -25,9 +25,9 @@ var files embed.FS
 // userAt is the path of the page about a user, below /console/.
 const userAt = "users"
 
-// userPage returns the console page about one user. For each channel, the page explains whether the user may receive a
-// message, and when the next send is possible. The page also shows recorded sends, the windows of the limits, and
-// denials.
+// userPage returns the console page about one user. For each channel, the page explains whether the user may receive
+// a message, and when the next send is possible. The page about a user also shows recorded sends, the windows of the
+// limits, and denials.
 func userPage(link string) frame.Page {
 	u := userPages{link}
 	return frame.Page{
@@ -41,8 +41,8 @@ func userPage(link string) frame.Page {
 	}
 }
 
-// userPages holds the address of a user's page in another system, with {id} in place of the user id. With "", the
-// console shows no link to another system.
+// userPages holds the address of a user's page in another system, with {id} in place of the user id. If the address
+// is "", the console shows no link to another system.
 type userPages struct{ link string }
 
 // linkTo returns the address of the user's page in the other system that the configuration names.

@@ -66,7 +66,8 @@ func orWords(text *string, unknown string) string {
 	return *text
 }
 
-// messageCell returns a table cell for a message. If the visitor may see the campaign, the cell has a link to its page.
+// messageCell returns a table cell for a message. If the visitor may see the campaign of the message, the cell has a
+// link to the campaign's page.
 func messageCell(k *userKnown, id, namespace *string, title string) frame.Cell {
 	if id == nil {
 		return frame.Text("not remembered")

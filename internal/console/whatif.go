@@ -71,8 +71,9 @@ func (f *whatIfForm) add(policy *api.Policy, limit, maximum string) {
 	f.Changes = append(f.Changes, whatIfChange{limitChoices(policy, limit), maximum, len(f.Changes) + 1})
 }
 
-// limitChoices lists the limits of the policy for a selection field: each limit's name for all segments, and each limit
-// of a single segment. The returned choices also include the chosen limit, even if the policy no longer has it.
+// limitChoices lists the limits of the policy for a selection field: each limit's name for all segments, and each
+// limit of a single segment. The returned choices also include the limit that the visitor has chosen, even if the
+// policy no longer has it.
 func limitChoices(policy *api.Policy, chosen string) []choice {
 	byName := map[string][]int{}
 	list := []choice{{Text: "choose a limit"}}
@@ -172,8 +173,8 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request converts the values of the what-if form to an API request. For invalid values, the result fault describes the
-// error. If the last day is not over, the period ends now.
+// request converts the values of the what-if form to an API request. For invalid values, the result fault describes
+// the error. If the form names the current day as last day, the request covers the time until now.
 func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
 	for _, row := range p.Form.Changes {
@@ -426,8 +427,8 @@ type whatIfs struct {
 	turns map[string]*whatIfTurn
 }
 
-// whatIfTurn holds the result of a what-if replay. The request of one visitor at a time computes the result, and other
-// visitors wait for it.
+// whatIfTurn holds the result of a what-if replay. If several visitors request the same replay, one of their requests
+// computes the result, and the other visitors wait for it.
 type whatIfTurn struct {
 	turn   chan struct{}
 	result *api.WhatIf

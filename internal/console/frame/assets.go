@@ -25,7 +25,7 @@ type asset struct {
 	bytes []byte
 }
 
-// readAssets returns the assets in a map. The keys are their file names as well as their names in URLs.
+// readAssets returns the assets in a map. The map contains each asset under its file name and under its name in URLs.
 func readAssets() (map[string]asset, error) {
 	entries, err := own.ReadDir("assets")
 	if err != nil {

@@ -3,9 +3,9 @@
 //
 // # A page
 //
-// A Page consists of a path, a template and a function Show. Show makes API calls with Visit.API and Visit.Context, and
-// returns a View. Package frame adds the layout, the navigation and the error handling. The template of a page defines
-// "main":
+// A Page consists of a path, a template and a function Show. Show makes API calls with Visit.API and Visit.Context,
+// and returns a View. For every page, package frame adds the layout, the navigation and the error handling. The
+// template of a page defines "main":
 //
 //	{{define "main"}}
 //	<section id="now" data-part> … {{number .Data.Users}} users … {{.When .Data.At}} </section>
@@ -27,11 +27,12 @@
 // API key (gate.Inside), and the API checks the current scopes of this key. A page can therefore show and do only what
 // the API key of the visitor permits.
 //
-// A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption also authenticates
-// the id of the API key. The secret for the encryption is derived from the SHA-256 hash of the API key in the
-// configuration. Every service instance with the same API key accepts the session, all other instances reject it, and
-// no instance stores sessions. When an operator removes or replaces an API key, the sessions of this key end. A person
-// who can read the configuration file can create a session, so the file is as secret as an API key.
+// A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption of the session
+// cookie also authenticates the id of the visitor's API key. The secret for the encryption is derived from the
+// SHA-256 hash of the API key in the configuration. Every service instance with the same API key accepts the session,
+// all other instances reject it, and no instance stores sessions. When an operator removes or replaces an API key,
+// the sessions of this key end. A person who can read the configuration file can create a session, so the file is as
+// secret as an API key.
 //
 // A GET request never changes anything. The frame accepts only forms of its own pages. For each form, the frame checks
 // the origin, and a token that is derived from the session. Package html/template escapes text from users in pages, and

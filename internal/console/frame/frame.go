@@ -46,8 +46,8 @@ type Frame struct {
 // necessary because the budgets of the API do not limit the memory for forms.
 const uploadsAtOnce = 2
 
-// uploadTimeout is the time limit for uploading a large form. A slow upload therefore does not block other visitors for
-// longer.
+// uploadTimeout is the time limit for uploading a large form. Because of this limit, one slow upload blocks other
+// visitors for at most 30 seconds.
 const uploadTimeout = 30 * time.Second
 
 // pageTimeout is the time limit for all API calls together that a page makes for one request.
@@ -102,7 +102,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// add adds the HTTP routes of a page to the frame.
+// add makes the frame serve a page, and adds the HTTP routes of this page.
 func (f *Frame) add(p *Page, layout *template.Template) error {
 	parsed, err := layout.Clone()
 	if err == nil {

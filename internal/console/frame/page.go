@@ -66,8 +66,8 @@ func (v *Visit) MayOpen(namespace string) bool {
 // decrypt the text, for any of its visitors. Nobody without the visitor's API key can read or create an encrypted text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
-// Open decrypts a text that Seal has created. For other texts, and if the API key of the text no longer exists, Open
-// returns false.
+// Open decrypts a text that Seal has created. If another program made the text, or if the API key of the text no
+// longer exists, Open returns false.
 func (v *Visit) Open(text string) ([]byte, bool) { return v.sessions.openData(text) }
 
 // View is the content of a console page for one request.
@@ -134,7 +134,8 @@ func (c *content) Picture(name string) *Picture {
 	return nil
 }
 
-// Token returns the session's token, which every form must contain. Templates add it by {{template "token" .}}.
+// Token returns the session's token, which every form must contain. A template adds the hidden field with the token
+// by {{template "token" .}}.
 func (c *content) Token() string { return c.Visit.Session.Token }
 
 // Nav returns the links of the navigation, for the layout of the page.

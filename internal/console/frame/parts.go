@@ -58,7 +58,7 @@ const pictureStep = 10
 // Title returns the caption of the chart. If there is no caption, Title returns the description.
 func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
-// At returns the address of the chart in light colours.
+// At returns the address of the chart for light mode.
 func (p *Picture) At() string { return p.at("light", "") }
 
 // Dark returns the address of the chart in dark colours.

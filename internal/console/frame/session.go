@@ -91,8 +91,8 @@ func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
 
-// seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the API key, so
-// that nobody can replace the id by another one.
+// seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the visitor's
+// API key, so that nobody can replace the id in the cookie by another one.
 func seal(secret [sha256.Size]byte, key string, ends time.Time) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix()))
 	return base64.RawURLEncoding.EncodeToString(sealed(secret).Seal(nil, nil, plain, []byte(key)))
@@ -123,7 +123,8 @@ func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	return aead
 }
 
-// token derives the form token from the session cookie. Only instances that know the secret can compute the token.
+// token derives the form token from the session cookie. Only service instances that know the secret can compute the
+// form token.
 func token(secret [sha256.Size]byte, cookie string) string {
 	mac := hmac.New(sha256.New, secret[:])
 	mac.Write([]byte("form " + cookie))

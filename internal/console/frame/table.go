@@ -73,8 +73,8 @@ func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 // Link returns a table cell with a link to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// Titled returns a table cell with a link whose text is a title and an id. If the title is "", the text is only the id.
-// The CSV export contains the id alone.
+// Titled returns a table cell with a link whose text is a title and an id. If the message has no title, the text of
+// the link is only the id. The CSV export contains the id alone.
 func Titled(title, id, to string) Cell {
 	if title == "" {
 		return Link(id, to)
@@ -155,7 +155,8 @@ type shown struct {
 	When template.HTML // "": the cell is not a time
 }
 
-// Show converts a table cell to the form that the templates need. Times become relative to the time of the visit.
+// Show converts a table cell to the form that the templates need. Show formats times relative to the time of the
+// visit.
 func (t *Table) Show(cell Cell) shown {
 	if cell.At.IsZero() {
 		return shown{Cell: cell}
