@@ -11,6 +11,6 @@
 // code (packages app and config).
 //
 // The checks do not disturb a running service. The checks do not open a store, do not take a lock, and do not decide
-// about users. A check may write a test object to S3 or a directory, in order to test permissions. The check then
-// removes the test object, and its finding names the object. Findings never contain secrets.
+// about users. A check may write a test object to S3 or a directory, in order to test permissions. After its attempt,
+// the check removes the test object, and its finding names the object. Findings never contain secrets.
 package doctor

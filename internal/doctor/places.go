@@ -213,7 +213,7 @@ var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
 // fileSystem returns the type of the file system that contains a directory, according to the table of mounts. If the
-// type is unknown, fileSystem returns "".
+// table of mounts does not tell the type of the file system, fileSystem returns "".
 func fileSystem(mounts, dir string) (kind string) {
 	at, err := filepath.EvalSymlinks(nearest(dir))
 	if err != nil {

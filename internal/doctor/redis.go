@@ -161,8 +161,8 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 	}
 }
 
-// isOfRole reports whether a warning says that the permission for the Redis command ROLE is missing. ROLE is the only
-// command that the store does not require.
+// isOfRole reports whether a warning says that the permission for the Redis command ROLE is missing. The store works
+// without the permission for ROLE, but needs the permissions for all other commands that it uses.
 func isOfRole(warning string) bool {
 	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
 }

@@ -19,7 +19,7 @@ import (
 // readTime is the time limit for reading a whole segments generation.
 const readTime = 2 * time.Minute
 
-// lookTime is the time limit for one request to a location of segments or of the audit.
+// lookTime is the time limit of a check that reads from the location of the segments or of the audit.
 const lookTime = 20 * time.Second
 
 func segmentsChecks(s *Subject) []check {

@@ -15,7 +15,8 @@ var spans = regexp.MustCompile(`(\[|\boffset |\bfor: )(\d+)([smhd])`)
 
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// Shorten divides the durations in alert rules or in a query by 120. Shorten does not change numbers in comparisons.
+// Shorten divides the durations in alert rules or in a query by 120, so that a test needs seconds instead of minutes.
+// Shorten does not change numbers in comparisons.
 func Shorten(text string) string {
 	return spans.ReplaceAllStringFunc(text, func(found string) string {
 		m := spans.FindStringSubmatch(found)

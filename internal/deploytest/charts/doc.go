@@ -1,8 +1,9 @@
 // Package charts tests the Helm chart deploy/helm/capper. The package renders the chart with every values file in the
-// chart's folder "ci". The package checks the rendered Kubernetes objects against the schemas of Kubernetes and of the
-// Prometheus operator. Further tests check rules that the schemas cannot express. For example, pods must have enough
-// time to stop, and probes and selectors must match existing names. No secret may be readable in a wrong place, and the
-// programs must accept the arguments and the configuration that the chart gives them.
+// chart's folder "ci". The package checks the rendered Kubernetes objects against the schemas of Kubernetes and of
+// the Prometheus operator. Further tests check rules that the schemas cannot express. For example, the tests check
+// that pods have enough time to stop, and that probes and selectors match existing names. The tests also check that
+// no secret is readable in a wrong place, and that the programs accept the arguments and the configuration that the
+// chart gives them.
 //
 //	values ─► helm ─► objects ─► kubeconform, against Kubernetes' own description
 //	                     └─────► assertions, and capper and segmentbuild themselves

@@ -1,7 +1,8 @@
-// Package compose tests the file in deploy/compose. The tests parse the file with the library of docker compose and run
-// the services of the file without containers. The tests start each server with the command and at the address in the
-// compose file. The tests also run the commands of the services that run only once, and let capper read its
-// configuration. The tests replace the addresses and folders in the compose file by addresses and folders of their own.
+// Package compose tests the file in deploy/compose. The tests parse the compose file with the library of docker
+// compose, and run the services of the compose file without containers. The tests start each server with the command
+// and at the address in the compose file. The tests also run the commands of the services that run only once, and let
+// capper read its configuration. The tests replace the addresses and folders in the compose file by addresses and
+// folders of their own.
 package compose
 
 import (
