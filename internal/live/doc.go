@@ -9,10 +9,11 @@
 // repeatedly, with the same result.
 //
 // Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
-// changes up to this time. A live change after the as-of time overrides the build. A live change before the as-of time
-// has no effect, because the build is newer. An addition even overrides builds whose as-of time is up to one minute
-// (Margin) later, because the clocks of the build and of the service may differ. To withhold a message wrongly is
-// better than to send a message to a person who objected.
+// changes up to this time. If a live change is later than the as-of time of the set, the change overrides the build.
+// If a live change is earlier than the as-of time of the set, the change has no effect, because the build is newer
+// and already includes it. An addition even overrides builds whose as-of time is up to one minute (Margin) later,
+// because the clocks of the build and of the service may differ. To withhold a message wrongly is better than to send
+// a message to a person who objected.
 //
 // When all generations in use contain a live change, the store removes the change, and records up to which time it has
 // removed changes (Lists.Freed). A generation with an earlier as-of time lacks the removed changes, so the service must
@@ -26,9 +27,11 @@
 //	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. View.Mark
 //	                 looks up changes of the last second separately, until Lists.Merge puts them into the bitmap.
 //
-// If user ids are not dense 32-bit integers, package live identifies users by images (64-bit numbers of ids). Bitmaps
-// then contain numbers of users instead of ids. A View therefore looks up the changes of images separately from the
-// bitmap (NewOfImages). A change of an image takes 14 bytes in Lists, and 8 bytes in each View.
+// If user ids are not dense 32-bit integers, package live identifies users by images (64-bit numbers of ids). If user
+// ids are not dense 32-bit integers, the bitmaps in package live contain small numbers of users instead of ids. A
+// View (the members of a set, including live changes) therefore looks up the changes of such users separately from
+// its bitmap (NewOfImages). A live change of a user with an id image takes 14 bytes in Lists, and 8 bytes in each
+// View (the members of a set).
 //
 // A store that several instances share keeps, for each of its partitions, a version that is replaced with each live
 // change. When an instance decides about a batch of users, it tells the store which versions its views contain

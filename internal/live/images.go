@@ -24,14 +24,15 @@ const pageKeys = 256
 type page [pageKeys]decisions
 
 // decisions holds, in ascending order, users whose images have equal upper bits, with their membership. Each element
-// contains the lower 48 bits of the user's image, and one bit that says whether the user is a member.
+// of decisions contains the lower 48 bits of a user's id image, and one bit that says whether the user is a member.
 type decisions []uint64
 
 const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// put returns a copy of d in which the blocks of users with the given keys are computed again from the list of changes.
+// put returns a copy of the decided d (the users whose membership live changes determine), with the given blocks of
+// users computed again from the list of changes.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {

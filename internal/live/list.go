@@ -8,9 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// list holds the live changes (changes by API calls) of one set: the latest change of each user. The changes are stored
-// in blocks, in ascending order of users. All users of a block have the same upper bits. A change takes 10 bytes of
-// memory for a user below 2^32, and 14 bytes for other users.
+// list holds the live changes (changes by API calls) of one set: the latest change of each user. The changes are
+// stored in blocks, in ascending order of users. All users of a block have the same upper bits in their number, and
+// these bits are the key of the block. A change takes 10 bytes of memory for a user below 2^32, and 14 bytes for
+// other users.
 type list struct {
 	blocks map[uint32]*block // by the key of the block; see keyOf
 	counts [kinds]int
@@ -210,7 +211,7 @@ func (b *block) insert(fresh []capping.UserID, one info) {
 	*b = *all
 }
 
-// drop removes all changes with the given time or an earlier time from the list.
+// drop removes from the list all changes up to the given time, including changes at this time.
 func (l *list) drop(upTo capping.Instant) {
 	if upTo <= l.freed {
 		return

@@ -114,9 +114,9 @@ func (l *Lists) Version(partition int) string {
 	return l.versions[partition]
 }
 
-// Stamp returns the time that the changes of a batch get. If the batch names a time for its changes, Stamp returns this
-// time. Otherwise Stamp returns now, or a later time if Batch.After or a known change of the same users in the set is
-// later.
+// Stamp returns the time that the changes of a batch get. If the batch names a time for its changes, Stamp returns
+// this time. If the batch names no time, Stamp returns now, or a later time if Batch.After or a known change of the
+// same users in the set is later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -218,8 +218,8 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whom an API call added to the set and whom a newer build may lack. Their additions
-// override a build with the as-of time "before", but not a build with the as-of time "next".
+// Overruled returns the users whom an API call added to the set and whom a newer build may lack. If the older build
+// has the as-of time "before" and the newer one "next", the addition overrides the older build but not the newer one.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -280,8 +280,8 @@ func (l *Lists) Len(set string) int {
 	return 0
 }
 
-// Freed returns the time up to which live changes of the set were removed, because the generations in use contain them.
-// The value 0 means that no changes were removed.
+// Freed returns the time up to which live changes of the set were removed, because the generations in use contain
+// them. If Freed returns 0, the store has not removed any live changes of the set.
 func (l *Lists) Freed(set string) capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -324,8 +324,8 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 }
 
 // Pack combines old records of live changes into fewer records. Pack keeps only the latest change of each user in a
-// set, and omits changes that Free has removed. The argument whole of Pack says that the argument old contains all
-// stored records of its users. If whole is true, Pack also omits changes of the kind Forgotten.
+// set, and omits changes that Free has removed. If the argument "whole" of Pack is true, the argument old contains
+// all stored records of its users. If whole is true, Pack also omits changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -64,8 +64,8 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// run returns the last Run of the record if it has the time "at". If the last Run has another time, the method run
-// appends a new Run.
+// run returns the Run (changes with the same time) of the record for the time "at", if the last Run has this time. If
+// the last Run has another time, the method run appends a new Run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})

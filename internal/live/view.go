@@ -26,8 +26,8 @@ type View struct {
 	images *decided // for images: users whose membership a change determines; merged does not contain these changes
 }
 
-// recentMax is the maximum number of live changes that a View holds outside its bitmap. If a View held more changes
-// outside its bitmap, each further change would cost more than a merge into the bitmap.
+// recentMax is the maximum number of live changes that a View (the members of a set) holds outside its bitmap. If a
+// View held more changes outside its bitmap, each further change would cost more than a merge into the bitmap.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
@@ -65,8 +65,8 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 
 // View returns who is in a set: the members in a generation, combined with live changes. The argument base is the
 // bitmap of the set in the generation, or nil, and asOf is the time up to which the bitmap contains all changes. The
-// argument before is an earlier View of the same base, whose results the method reuses; it may be nil. If the new View
-// differs from the earlier one in too many users, the method merges all changes into the bitmap.
+// argument before is an earlier View of the same base, or nil; View reuses its results. If the new View differs from
+// the earlier View in too many users, the method View merges all changes into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -202,7 +202,8 @@ func keysOf(users []capping.UserID) []uint16 {
 }
 
 // Look calls the function each for every set with live changes, and passes a function that returns a View of the set.
-// Look returns the versions of the store's partitions up to which the Views contain all changes.
+// Look returns the versions of the store's partitions up to which the returned Views (members of sets) contain all
+// changes.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

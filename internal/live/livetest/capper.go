@@ -1,5 +1,6 @@
 // Package livetest tests stores of live changes. In a test, callers change a set and immediately request decisions
-// about sends. The test checks that the decisions agree with the acknowledged changes.
+// about sends. The test checks that each decision agrees with the changes of the set that the store acknowledged
+// before the decision.
 package livetest
 
 import (
@@ -11,11 +12,12 @@ import (
 	"capper/internal/live"
 )
 
-// Set is the name of the suppressed set in the policy of NewCapper. The set exists only in live changes.
+// Set is the name of a set; the policy of NewCapper suppresses its users, who therefore may not receive sends. The
+// set exists only in live changes.
 const Set = "opted-out"
 
 // NewCapper returns a Capper over the store whose policy denies sends to the users of Set. The argument retention is
-// the window of the policy's only limit. The argument clock must be the clock of the store.
+// the window of the policy's only limit. The argument clock must be the clock that the store uses.
 func NewCapper(store capping.Store, retention time.Duration, clock func() time.Time) *capping.Capper {
 	changes, ok := capping.As[live.Store](store)
 	if !ok {
@@ -28,7 +30,7 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// generation is a generation without segments. Its only set exists only in live changes.
+// generation is a generation without segments. The only set of this test generation exists only in live changes.
 type generation struct {
 	capping.DenseIDs
 	store    live.Store

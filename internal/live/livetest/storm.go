@@ -56,7 +56,7 @@ const (
 	unknown              // a change is in progress or got no reply
 )
 
-// Tally counts the calls of a Storm and the wrong decisions that it found.
+// Tally counts the calls of a Storm (random calls to a service), and the wrong decisions that the Storm found.
 type Tally struct {
 	Changes, Acknowledged int // users whose change was requested and acknowledged
 	Decisions, Judged     int // all decisions, and decisions whose expected result was known during the whole call
@@ -123,7 +123,8 @@ func (s *Storm) End() {
 	s.running.Wait()
 }
 
-// Silence calls the function do, which stops the store. The storm ignores all replies that arrive during do and later.
+// Silence calls the function "do", which stops the store. From the beginning of "do" on, the Storm ignores all
+// replies.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
