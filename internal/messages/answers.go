@@ -10,7 +10,8 @@ import (
 // keeps the first maxConfigs versions, and later versions are not added.
 const maxConfigs = 100
 
-// Add adds the counts in the argument more to those in a. Add keeps no reference to the maps of the argument.
+// Add adds the counts in the argument "more" to the counts in the receiver. Add copies the numbers, and keeps no
+// reference to the maps in the argument.
 func (a *Answers) Add(more *Answers) {
 	if more.Calls > 0 {
 		a.called(more.Calls, more.First)

@@ -43,7 +43,8 @@ const (
 	flushWithin = 5 * time.Second
 )
 
-// NewCounter returns a Counter that writes its counts to the store. The arguments logger and registerer may be nil.
+// NewCounter returns a Counter that writes its counts to the store. The arguments logger and registerer of NewCounter
+// may be nil.
 func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Registerer) (*Counter, error) {
 	if store == nil {
 		return nil, errors.New("message counter: the store must be set")
@@ -65,9 +66,10 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the decisions of a call that asked about the given number of users. The argument told is a function that
-// adds the decisions of the call to the collected counts, so that most calls need no memory for counts. While told
-// runs, it blocks other calls of Add. If the Counter already has counts for too many messages, Add does not call told.
+// Add counts the decisions of a call that asked about the given number of users. The argument "told" is a function
+// that adds the decisions of the call to the collected counts, so that most calls need no memory for counts. While
+// the function "told" runs, it blocks other calls of Add. If the Counter already has counts for too many messages,
+// Add does not call the function "told".
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

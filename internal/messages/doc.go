@@ -12,12 +12,12 @@
 // the counts of an artificial message in a separate namespace, so that all instances share them and a restart does not
 // lose them.
 //
-// After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a day
-// and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If suppression,
-// the holdout or quiet hours deny all users of a call, the store gets no filter call. The decisions of such a call then
-// begin the counts of the message (see Delta.Begins). If the store did not remember the message of a send when it
-// recorded the send, it counts neither the send nor its release. The erasure of a user does not change the counts,
-// because the user's sends were made.
+// After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a
+// day and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If
+// suppression, the holdout or quiet hours deny all users of a call, the store gets no filter call. If a call has only
+// denials that need no store, its decisions begin the counts of the message (see Delta.Begins). If the store did not
+// remember the message of a send when it recorded the send, it counts neither the send nor its release. The erasure
+// of a user does not change the counts, because the user's sends were made.
 //
 // A title is the name of a message that people see. A store keeps the title as long as the counts of the message.
 package messages

@@ -32,7 +32,8 @@ type Counts struct {
 	Answers
 }
 
-// Sends holds the numbers of recorded and released sends of a message. The numbers are exact unless AtLeast is true.
+// Sends holds the numbers of recorded and released sends of a message. The numbers of sends are exact unless AtLeast
+// is true.
 type Sends struct {
 	Recorded int64 // recorded sends; a repeated call does not count a send again
 	Released int64 // recorded sends that were released later
@@ -66,10 +67,10 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin if the
-// delta belongs to Activity, has at least capping.BulkUsers asked users, or if all its users were withheld
-// (AllWithheld). If all users were withheld, the store gets no filter call, so Begins asks the memory whether the store
-// counts the message.
+// Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin if
+// the delta belongs to Activity, has at least capping.BulkUsers asked users, or if all its users were withheld
+// (AllWithheld). If all users were withheld, the store gets no filter call, so Begins looks in the given
+// MessageMemory whether the store counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
@@ -87,9 +88,9 @@ type Delta struct {
 // A Store is safe for concurrent use, and every method returns within the deadline of ctx.
 //
 // The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
-// the call denied every user. A merge of sends from another store with capping.Merge.Counted also begins the counts of
-// their messages. A merge of sends adds no calls and no decisions to Answers. A merge changes Answers.Last, with the
-// precision of an hour, but not Answers.First.
+// the call denied every user. A merge of sends from another store with capping.Merge.Counted also begins the counts
+// of their messages. A merge of sends from another store counts as no call and as no decision in Answers. A merge
+// changes Answers.Last, with the precision of an hour, but not Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
 	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an

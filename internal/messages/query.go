@@ -68,7 +68,8 @@ func (q *Query) Behind(p Position) bool {
 	return q.Order.Compare(*q.After, p) < 0
 }
 
-// Within reports whether the query selects a message with this time of the last call and this number of asked users.
+// Within reports whether a message with the given last call and the given number of asked users is within the bounds
+// of the query.
 func (q *Query) Within(last capping.Instant, asked int64) bool {
 	return last >= q.Since && (q.Until == 0 || last < q.Until) && asked >= q.AtLeast
 }
@@ -91,7 +92,7 @@ func (c *Candidate) At(o Order) Position {
 	return Position{int64(c.Last), c.Key}
 }
 
-// First sorts the candidates for a page by this order and returns the first n of them.
+// First sorts the candidates for a page of messages by the Order, and returns the first n candidates.
 func (o Order) First(list []Candidate, n int) []Candidate {
 	slices.SortFunc(list, func(a, b Candidate) int { return o.Compare(a.At(o), b.At(o)) })
 	return list[:min(n, len(list))]

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// hung runs file operations that may never return, for example on a network mount whose server is down. A caller waits
-// for such an operation only until the caller's context ends. The zero hung is ready to use.
+// hung runs file operations that may never return, for example on a network mount whose server is down. A caller
+// waits for such a file operation only until the caller's context ends. The zero hung is ready to use.
 type hung struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// do runs the function work, but returns early with an error when ctx ends. A later operation on the same path waits
-// until work ends, so at most one abandoned operation per path exists. The caller may read the results of work only if
-// the error is not the error of ctx.
+// do runs the function work, but returns early with an error when ctx ends. A later call of do for the same path
+// waits until the function "work" of the earlier call ends, so at most one abandoned operation per path exists. If do
+// returns the error of ctx, the function "work" may still run, so the caller must not read its results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {

@@ -105,8 +105,8 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	return NewDirectory(location), nil
 }
 
-// readAll reads r to its end, and returns an error if r has more than limit bytes. The reader r must have exactly
-// sizeBytes bytes; -1 means that the size is unknown.
+// readAll reads r to its end, and returns an error if r has more than limit bytes. If sizeBytes is not -1 (unknown),
+// r must have exactly sizeBytes bytes.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
 		return nil, fmt.Errorf("object has %d bytes, but must have at most %d", sizeBytes, limit)

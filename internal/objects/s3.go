@@ -44,8 +44,8 @@ type S3Config struct {
 	PathStyle *bool
 }
 
-// S3Flags holds the command-line flags that configure the connection to an S3 server. The credentials come from the
-// default chain of the AWS SDK.
+// S3Flags holds the command-line flags that configure the connection to an S3 server. The credentials for S3 come
+// from the default chain of the AWS SDK, not from these flags.
 type S3Flags struct {
 	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS. Without this flag, the environment variable AWS_ENDPOINT_URL_S3 applies."`
 	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region of the S3 bucket. Without this flag, the environment variable AWS_REGION applies."`

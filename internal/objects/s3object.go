@@ -21,8 +21,9 @@ const (
 	patientBytes = s3PartBytes
 )
 
-// s3Object reads one S3 object from its first to its last byte, if necessary over several connections. Its Read returns
-// io.EOF only after the announced number of bytes has arrived. All bytes come from one version of the object.
+// s3Object reads one S3 object from its first to its last byte, if necessary over several connections. The method
+// Read of s3Object returns io.EOF only after the announced number of bytes has arrived. All bytes that an s3Object
+// returns come from one version of the S3 object.
 type s3Object struct {
 	ctx    context.Context
 	bucket *bucket
@@ -37,7 +38,8 @@ type s3Object struct {
 	since  int64 // value of at when the last connection broke
 }
 
-// start sends the first request for the S3 object. The response determines the version and the size of the object.
+// start sends the first request for the S3 object. The response to the first request determines the version and the
+// size of the S3 object.
 func (o *s3Object) start() error {
 	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
 	if err != nil {
@@ -138,8 +140,8 @@ func (o *s3Object) notResumed(err error) error {
 }
 
 // sameVersion checks that a response holds the missing bytes, and that they belong to the version of the S3 object
-// whose first bytes were read. The condition in the request is not enough, because some servers and proxies ignore such
-// conditions.
+// whose first bytes were read. The request already has a condition on the version, but some servers and proxies
+// ignore such conditions.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)

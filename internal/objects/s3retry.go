@@ -48,8 +48,8 @@ func setRetries(o *s3.Options, cfg S3Config) {
 }
 
 // telling is the aws.Retryer for requests that are retried until their context ends (S3Config.Patient). A telling
-// stores the error of the last attempt. Without it, the SDK would report only the end of the context if the context
-// ends during a pause.
+// stores the error of the last attempt. If the context ended during a pause between two attempts, the AWS SDK alone
+// would report only the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)
@@ -87,7 +87,7 @@ func keepLastError(stack *middleware.Stack) error {
 }
 
 // stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for the given
-// time. Because the limit applies to the idle time, requests with large bodies do not fail.
+// time. Because the limit applies to the idle time of a connection, requests with large bodies do not fail.
 func stalling(limit time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext

@@ -105,8 +105,8 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 // check that the server honours conditions. No process reads this object.
 const ProbeKey = "probe.json"
 
-// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On such a server, two
-// publishers of segments could overwrite each other's objects.
+// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On an S3 server that
+// ignores conditions, two publishers of segments could overwrite each other's objects.
 var ErrNoConditions = errors.New(
 	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
 		"nothing was published, because two publishers could overwrite each other")
@@ -136,10 +136,10 @@ func (b *bucket) probe(ctx context.Context) error {
 	return nil
 }
 
-// lostRace reports whether an error of a conditional write means that another process has changed the object. Status
-// 412 means that the condition failed. Status 409 means that another conditional write was in progress. Status 404
-// means that the object has disappeared since the caller read its tag. If the conditional write has no tag, status 404
-// means that the bucket does not exist.
+// lostRace reports whether an error of a conditional write means that another process has changed the object. The
+// HTTP status 412 means that the condition of the write failed. The HTTP status 409 means that another conditional
+// write was in progress. The HTTP status 404 means that the object has disappeared since the caller read its tag. If
+// the caller passed no tag, the HTTP status 404 means that the bucket does not exist.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

@@ -95,8 +95,9 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// brought checks that sends that are merged from another store count as sends but not as decisions. Until a call about
-// such a message is answered, the store knows only the number of the sends and the time of the merge.
+// brought checks that sends that are merged from another store count as sends but not as decisions. For a message of
+// merged sends, the store knows only the number of sends and the time of the merge, until a call about this message
+// is answered.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)

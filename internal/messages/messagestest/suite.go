@@ -18,7 +18,8 @@ type Store interface {
 // the real time and never moves back. Open closes the store through t.Cleanup.
 type Open func(t *testing.T, clock func() time.Time) Store
 
-// Run runs all test cases of the package in parallel on stores from open. Run returns when all cases have ended.
+// Run runs all test cases of the package in parallel, on stores that the function "open" creates. Run returns when
+// all cases have ended.
 func Run(t *testing.T, open Open) {
 	t.Run("campaigns", func(t *testing.T) {
 		for _, c := range cases {

@@ -27,8 +27,8 @@ func Proxy(t testing.TB, wrap func(server http.Handler) http.Handler) string {
 	return proxy.URL
 }
 
-// CutBody forwards the response of the handler next, but closes the connection after the given number of body bytes.
-// The headers still announce the whole body.
+// CutBody forwards the response of the handler "next", but closes the connection after the given number of body
+// bytes. The headers of the forwarded response still announce the whole body.
 func CutBody(w http.ResponseWriter, r *http.Request, next http.Handler, after int) {
 	next.ServeHTTP(&cutWriter{w, after}, r)
 }

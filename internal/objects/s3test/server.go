@@ -1,5 +1,5 @@
-// Package s3test connects tests to a real S3 server. Either the server is already running, or scripts/s3.sh starts it
-// for the test run.
+// Package s3test connects tests to a real S3 server. The S3 server of the tests is already running, or scripts/s3.sh
+// starts the server for the test run.
 package s3test
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 // EnvFile is the name of an environment variable: it contains the path of a file with the settings of a running S3
-// server. The script scripts/s3.sh writes this file.
+// server. The script scripts/s3.sh writes the file with the settings of the S3 server.
 const EnvFile = "CAPPER_TEST_S3"
 
 // Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* environment
