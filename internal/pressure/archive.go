@@ -14,9 +14,9 @@ import (
 // mostFaults is the maximum number of unreadable audit files that a result names.
 const mostFaults = 5
 
-// Of counts the messages per person in the records of an audit. Of reads the policies of the calls from the audit. If
-// the audit lacks a policy, Of uses Config.Policy instead. Of leaves out audit files that it cannot read. The returned
-// Result names missing policies and unreadable audit files.
+// Of returns how many messages each person received, according to the records of an audit. Of reads the policies of
+// the calls from the audit. If the audit lacks a policy, Of uses Config.Policy instead. Of leaves out audit files
+// that it cannot read. The returned Result names missing policies and unreadable audit files.
 func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	var faults []string
 	fault := func(err error) {

@@ -105,8 +105,8 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// after returns when the longest window of the limits in s began, at the time of a call. Sends that are later than this
-// beginning were within the window.
+// after returns the beginning of the longest window of the limits in the argument s, at the time of a recorded call.
+// A send that is later than this time was within the window of at least one of these limits.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {

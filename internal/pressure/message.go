@@ -194,8 +194,8 @@ func (e *engine) release(r *audit.Record) {
 	}
 }
 
-// settled removes users from m.unknown and m.doubt, because it is now certain that their logs contain no send of the
-// message.
+// settled removes users from the bitmaps of uncertain users (unknown and doubt), because it is now certain that their
+// logs contain no send of the message.
 func (m *message) settled(users *roaring.Bitmap) {
 	if m.doubt != nil {
 		m.doubt.AndNot(users)

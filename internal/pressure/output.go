@@ -30,8 +30,8 @@ type output struct {
 	more      bool
 }
 
-// rowKey identifies a row in the table of people by number of messages. A row is for a segment, a channel or a
-// namespace.
+// rowKey identifies a row in the table that says how many people received how many messages. A row of this table is
+// for a segment, a channel or a namespace.
 type rowKey struct {
 	name                 string // name of the namespace
 	channel              capping.Channel
@@ -336,7 +336,7 @@ func (o *output) rows() []api.PressureCampaign {
 	return list
 }
 
-// held returns the campaigns from which most users were held back.
+// held returns the campaigns that were denied to the most users.
 func (o *output) held() []api.PressureHeld {
 	list := []api.PressureHeld{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.held) }) {

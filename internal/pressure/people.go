@@ -177,7 +177,7 @@ func size(counts []*bitmap.Counts) (bytes int64) {
 	return bytes
 }
 
-// remove cancels sends of the message to the users in the bitmap, after add has counted them.
+// remove takes sends of the message to the users in the bitmap out of the counts, to which add has added them.
 func (p *people) remove(m *message, at capping.Instant, week int, users *roaring.Bitmap) {
 	p.use(m)
 	var counts []*bitmap.Counts

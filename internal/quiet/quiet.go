@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Hours are quiet hours: a period of each day from From (inclusive) to To (exclusive). If From is after To, the period
-// includes midnight. From and To always differ.
+// Hours are quiet hours: a period of each day from From (inclusive) to To (exclusive). If From is after To, the quiet
+// hours include midnight. From and To always differ.
 type Hours struct {
 	From, To Minute
 }
@@ -152,8 +152,8 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// away returns how long it takes until the quiet hours begin, when the local clock shows the given time. The quiet
-// hours must not apply at the given time.
+// away returns how long it takes until the quiet hours begin, when the local clock shows the argument "shown". The
+// caller of away makes sure that the quiet hours do not apply at that time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }

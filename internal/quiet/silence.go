@@ -3,9 +3,9 @@ package quiet
 import "time"
 
 // SilentDays counts the days during which quiet hours apply in every minute, and returns the beginning of the first
-// such day. SilentDays checks the days from the day of from to the day before until, in the time zone place. If quiet
-// hours leave some minute of each day free, first is zero. SilentDays checks only one of the days between two clock
-// changes, because these days are equal.
+// such day. SilentDays checks the days from the day of the argument "from" to the day before the argument "until", in
+// the time zone of the argument "place". If quiet hours leave some minute of each day free, the result "first" is
+// zero. SilentDays checks only one of the days between two clock changes, because these days are equal.
 func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (first time.Time, days int) {
 	all := append([]Clock{{Location: place}}, clocks...)
 	for start := startOfDay(from.In(place)); start.Before(until); {
