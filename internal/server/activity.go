@@ -17,9 +17,9 @@ import (
 // activityParameters lists the query parameters of GET /v1/activity.
 var activityParameters = []string{"since", "until"}
 
-// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. The counts of an hour that
-// ended more than settled ago stay cached for the duration reused. Counts of more recent hours are not cached, because
-// other instances may still flush counts for them.
+// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. If an hour ended longer
+// ago than the constant settled, its counts stay in memory for the duration reused. Counts of more recent hours are
+// not cached, because other instances may still flush counts for them.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -72,8 +72,8 @@ func (a *Activities) Between(ctx context.Context, parameters map[string]string) 
 	return found, nil
 }
 
-// period returns the times in the query parameters "since" and "until", or their defaults. The returned start of the
-// period is rounded down to a full hour.
+// period returns the times in the query parameters "since" and "until", or their defaults. The returned beginning of
+// the period is rounded down to a full hour.
 func (a *Activities) period(parameters map[string]string) (from, until time.Time, err error) {
 	now := a.clock().UTC()
 	until, from = now, now.Add(-usualActivity)

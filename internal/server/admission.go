@@ -6,8 +6,8 @@ import (
 	"capper/internal/server/gate"
 )
 
-// ofBudgets returns the metrics of the budgets for users and memory. The metrics are the amount in use, the number of
-// refused calls, and the number of calls that a budget cut off.
+// ofBudgets returns the metrics of the budgets for users and memory. For each budget, the metrics are the amount in
+// use, the number of refused calls, and the number of calls that the budget cut off.
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},

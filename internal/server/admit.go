@@ -34,7 +34,8 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 }
 
 // findUsers evaluates an audience expression and stores the matching users in the audience. The policy resolves the
-// named expressions that the audience expression uses. The budget of the body b is charged for the memory of the users.
+// named expressions that the audience expression uses. findUsers charges the memory of the matching users to the
+// budget of the request body b.
 //
 // The argument "names" of findUsers says whether the HTTP response will list the users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {

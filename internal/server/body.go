@@ -15,7 +15,7 @@ type Body struct {
 	hold *gate.Hold
 }
 
-// fill reads all bytes from r into Data. The reader r returns at most limit bytes.
+// fill reads all bytes from r into Data. The argument r returns at most "limit" bytes.
 func (b *Body) fill(r io.Reader, limit int64) error {
 	for {
 		if len(b.Data) == cap(b.Data) {

@@ -114,8 +114,8 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
-// ofKind wraps pin with a check that the segments generation has the same kind of user ids as the server. If the kinds
-// differed, the same number could identify two different users.
+// ofKind wraps pin with a check that the segments generation has the same kind of user ids as the server. In a
+// generation with another kind of ids, the same number could identify a different user.
 func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	kind, check := ids.Dense, ""
 	if scheme != nil {

@@ -24,16 +24,16 @@
 //
 // The types of requests, responses and errors belong to package client/api, which the Go client imports too. The
 // handler of a call is a plain function. The server reports every refused call as a wire.Failure. The code of the
-// failure determines the HTTP status (api.Code.Status). All other errors are internal: the server logs the error text
-// and hides it from the caller.
+// failure determines the HTTP status (api.Code.Status). All other errors of a call are internal: the server logs the
+// error text and hides it from the caller.
 //
 // # The hot path
 //
-// The server reads a request body once into a pooled buffer and scans the buffer once. The decoder writes the user ids
-// directly into the slice that the store receives. One pass counts the decisions. The encoder then appends the response
-// to a pooled buffer, without allocating a value for each user. Decoder and encoder of the hot path are written by
-// hand. Tests compare the decoder and the encoder with the types of package api, and compare these types with the
-// OpenAPI description.
+// The server reads a request body once into a pooled buffer and scans the buffer once. The decoder writes the user
+// ids directly into the slice that the store receives. One pass counts the decisions. The encoder appends the
+// response to a pooled buffer, without allocating a value for each user. Decoder and encoder of the hot path are
+// written by hand. Tests compare the decoder and the encoder with the types of package api, and compare these types
+// with the OpenAPI description.
 //
 // # Ids
 //

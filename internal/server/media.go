@@ -26,7 +26,7 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// takenEncoding reports whether the service accepts the value of the header Content-Encoding. The comparison ignores
+// takenEncoding reports whether the service accepts the value of the header Content-Encoding. takenEncoding ignores
 // the case of the letters.
 func takenEncoding(coding string) bool {
 	return strings.EqualFold(coding, "gzip") || strings.EqualFold(coding, "identity")

@@ -20,8 +20,8 @@ type userOutcome struct {
 	set   string        // set that suppresses the users, for Denied by suppression
 }
 
-// outcomeOf returns the outcome of the users in one group of an audit record. The result known is false if the group
-// does not change the outcome of its users.
+// outcomeOf returns the outcome of the users in one group of an audit record. The result "known" is false if the
+// group does not change the outcome of its users.
 func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	switch g.Outcome {
 	case audit.Allowed, audit.Replayed:
@@ -34,8 +34,8 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// yields reports whether an earlier send of the same message takes precedence over the outcome. If a user has a send, a
-// later denial or an unknown result leaves the user's outcome at "allowed".
+// The result of yields is true if an earlier send of the same message takes precedence over the outcome. If a user
+// has a send, a later denial or an unknown result leaves the user's outcome at "allowed".
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
 // mayHold reports whether a user with the outcome may have a recorded send of the message.

@@ -16,9 +16,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Metrics counts API calls, and the users and permits that the calls concern. All label values come from bounded sets:
-// routes, statuses, outcomes, and configured names of segments, limits, channels, clients and pacers. A Metrics is safe
-// for concurrent use.
+// Metrics counts API calls, and the users and permits that the calls concern. The values of all metric labels come
+// from bounded sets: routes, statuses, outcomes, and configured names of segments, limits, channels, clients and
+// pacers. A Metrics is safe for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -70,7 +70,7 @@ func newMetrics(
 }
 
 // expected lists the HTTP statuses for which every route has a counter from the start, with the value 0. Alert rules
-// need such metric series before the first failure.
+// on the increase of a counter need these counters to exist before the first failure.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 

@@ -105,8 +105,8 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 	return given, nil
 }
 
-// permitsBytes returns the approximate maximum size of the response in bytes, including the memory for encoding. In the
-// worst case the response lists a separate slot for each permit.
+// permitsBytes returns the approximate maximum size of the response in bytes, including the memory for encoding. A
+// response to a call for permits lists a separate slot (start time) for each permit in the worst case.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
 // expectedSlots returns the approximate size in bytes of the response with the granted permits.

@@ -6,11 +6,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// due maps each future second (Unix time) to the number of granted permits whose slots come in the second before it. A
-// number is negative when clients returned through this instance permits that another instance granted.
+// due maps each future second (Unix time) to the number of granted permits whose slots come in the second before it.
+// The number for a second is negative if clients returned, through this instance, permits that another instance had
+// granted.
 type due map[int64]int
 
-// add counts the permits that a call was granted: as many of the last permits in runs as the argument permits says.
+// add counts the permits that a call was granted. If the argument permits is below the number of permits in runs, add
+// counts only the last ones.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
@@ -41,8 +43,9 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take removes the permits whose slots have come from due, and returns their number. If the number is negative, take
-// returns 0 and keeps the number for the next call, so that the sum over all instances becomes right.
+// take removes the permits whose slots have come from the map, and returns their number. If the number of these
+// permits is negative, take returns 0 and keeps the number for its next call, so that the sum over all instances
+// becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

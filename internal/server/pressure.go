@@ -66,7 +66,7 @@ type keptPressure struct {
 
 // enter lets a call with the API key begin a count of messages per person, or returns an error. The caller must call
 // the returned function leave when the count has finished. If another call already counts with the same parameters,
-// enter returns a channel that closes when the other call's count ends.
+// enter returns the channel ended, which closes when that count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

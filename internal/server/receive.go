@@ -31,9 +31,9 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	return rc.Budgets.Refuse(holder, r.ContentLength)
 }
 
-// Read first receives the whole body of a call, and then decompresses it. An incomplete body therefore costs no more
-// memory than its received bytes. The caller of Read closes the returned body. When Read returns an error, the returned
-// body is nil.
+// Read first receives the whole body of a call, and then decompresses it. If a client sends only a part of the body,
+// the body therefore costs no more memory than its received bytes. The caller of Read closes the returned body. When
+// Read returns an error, the returned body is nil.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
 	if err := rc.read(w, r, holder, b); err != nil {

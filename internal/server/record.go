@@ -13,8 +13,8 @@ import (
 // recordSpan is the period of a store call for the audit: from the request to the store until the answer of the store.
 type recordSpan struct{ From, To time.Time }
 
-// call returns the audit record of an API call. The period in the record begins and ends on a whole millisecond, and
-// contains the period of the store call.
+// call returns the audit record of an API call. The recorded call begins and ends on a whole millisecond, and its
+// period contains the period of the call to the store.
 func (s recordSpan) call(caller gate.Caller, message capping.Message, channel capping.Channel) *audit.Record {
 	at := capping.InstantOf(s.From)
 	return &audit.Record{

@@ -61,8 +61,8 @@ func writeJSON(w http.ResponseWriter, v any) error {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI returns the description of the API as an OpenAPI 3 document in YAML. The caller must not change the returned
-// bytes.
+// OpenAPI returns the description of the API as an OpenAPI 3 document in YAML. The caller of OpenAPI must not change
+// the returned bytes.
 func OpenAPI() []byte { return openAPI }
 
 // description serves GET /openapi.yaml.

@@ -89,8 +89,8 @@ func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	}, h)
 }
 
-// arrivedLocally reports whether the request reached a loopback address and names a local host. A request that a
-// browser sends for a page of another site is therefore not local.
+// arrivedLocally reports whether the request reached a loopback address and names a local host. If a page of another
+// website makes a browser send the request, the request names the host of that website, so it is not local.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
@@ -307,8 +307,8 @@ func (r *router) routeProfiles() {
 }
 
 // Beside returns a handler that passes requests at the given path and below to the handler "pages", and all other
-// requests to the handler "calls". Requests for pages and API calls share the metrics, the check of host names and the
-// shutdown. The handler pages writes its own responses.
+// requests to the handler "calls". Requests for pages and API calls share the metrics, the check of host names and
+// the shutdown. The handler "pages" writes its responses itself, including error responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)

@@ -136,8 +136,8 @@ func (s *Server) BeginStop() {
 	s.ready.Store(false)
 }
 
-// Public returns the handler of the API. The handler also serves /metrics and the admin calls, unless the configuration
-// has a separate listener for them.
+// Public returns the handler of the API. The handler of the API also serves /metrics and the admin calls, unless the
+// configuration has a separate listener for them.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)

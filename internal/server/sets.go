@@ -342,8 +342,8 @@ func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	return wire.LiveMemberships(s.inUse(), store.Lists().OfUser(user), gate.OpenClient)
 }
 
-// forgetChanges removes the live changes of a user from all sets. After the removal, the built sets alone decide to
-// which sets the user belongs.
+// forgetChanges removes the live changes of a user from all sets. After forgetChanges has removed the changes, the
+// built sets alone decide to which sets the user belongs.
 func (s *Server) forgetChanges(ctx context.Context, c *call, user capping.UserID) error {
 	store := s.liveStore()
 	if store == nil {

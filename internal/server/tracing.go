@@ -19,8 +19,9 @@ const unrouted = "other"
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
 // beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
-// The span follows the OpenTelemetry conventions for HTTP servers. The span contains the route, and not the path and
-// the query, because path and query contain user ids and message ids. A nil exporter e records no span.
+// The trace span of a request follows the OpenTelemetry conventions for HTTP servers. The span contains the route,
+// and not the path and the query, because path and query contain user ids and message ids. A nil exporter e records
+// no span.
 func beginSpan(e *trace.Exporter, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
 	if untraced[route] {
 		e = nil

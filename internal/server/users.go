@@ -165,8 +165,8 @@ func (s *Server) decidedUsers(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// name returns a function that appends the id of a user to dst. The function takes the ids from the segments generation
-// in use.
+// name returns a function that appends the id of a user to dst. The returned function takes the ids from the segments
+// generation in use.
 func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
 	if snapshot := s.inUse(); snapshot != nil {
 		return snapshot.Name

@@ -92,8 +92,8 @@ type turns struct {
 	keys map[string]bool
 }
 
-// enter lets a call with the API key begin a replay, or returns an error. The caller must call the returned function
-// leave when the replay has finished.
+// enter lets a call with the API key begin a replay, or returns an error. When the replay has finished, the caller
+// must call the function leave that enter returned.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

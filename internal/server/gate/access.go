@@ -30,7 +30,7 @@ type liveKey struct {
 	sum [sha256.Size]byte
 }
 
-// New returns a Control for the rules. The error lists every fault of the rules.
+// New returns a Control for the rules. If the rules contain faults, the error lists every fault.
 func New(rules Rules) (*Control, error) {
 	var faults []error
 	for _, fault := range rules.faults() {
@@ -136,8 +136,8 @@ func Inside(ctx context.Context, key string) context.Context {
 }
 
 // CallerOf returns the caller of the request, or an error if the caller's key has none of the scopes. If the console
-// makes the call for a visitor, the caller is the visitor, and the current scopes of the visitor's API key apply. For
-// all other calls, the Authorization header contains the key of the caller.
+// makes the call for a visitor, the caller is the visitor, and the current scopes of the visitor's API key apply. If
+// the call comes over the network, the key of the caller is in the Authorization header.
 func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
@@ -153,8 +153,9 @@ func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	return key.with(scopes)
 }
 
-// Seal derives a secret from each API key for the given purpose. The returned map has the id of the API key as its key.
-// A new API key gives a new secret. All service instances derive the same secret from the same API key.
+// Seal derives a secret from each API key for the given purpose. The returned map has an entry for each API key: from
+// the id of the key to the secret. A new API key gives a new secret. All service instances derive the same secret
+// from the same API key.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {

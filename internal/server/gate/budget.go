@@ -67,8 +67,9 @@ func (b *Budget) InUse() int64 {
 	return held
 }
 
-// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If so, CountRefusal
-// increases the number of refused calls. The caller of CountRefusal must then refuse the call.
+// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If the budget
+// would refuse, CountRefusal also increases the number of refused calls. The caller of CountRefusal must then refuse
+// the call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,8 +201,8 @@ func (b *Budget) unclaim(client string, n int64) {
 	}
 }
 
-// Settle sets the amount of the hold to the n units (users or bytes) that the call already uses. Settle never refuses,
-// even if the budget is exhausted.
+// Settle corrects the amount that the Hold has taken from the budget to the n units (users or bytes) that the call
+// really uses. Settle never refuses the call, even if the budget is exhausted.
 func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()
@@ -219,9 +220,10 @@ func (h *Hold) Size() int64 { return h.n }
 // Another returns a second, empty hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// AllowCut sets the function "cut", with which the budget may cut off a call that waits for its client to send or read.
-// If "cut" is nil, the call no longer waits. The function "cut" must not block. The budget calls it at most once, and
-// never after AllowCut(nil) or Close. AllowCut returns false when the budget has already cut off the call.
+// AllowCut sets the function "cut", with which the budget may cut off a call that waits for its client to send or
+// read. A nil function "cut" means that the call no longer waits for its client. The function "cut" must not block.
+// The budget calls the function "cut" at most once, and never after AllowCut(nil) or Close. AllowCut returns false
+// when the budget has already cut off the call.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()

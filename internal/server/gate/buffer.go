@@ -2,8 +2,9 @@ package gate
 
 import "sync"
 
-// These constants define the fixed sizes of pooled buffers. Each size is four times the previous size, so a call holds
-// at most four times its received bytes, or 4 KiB. Buffers larger than largestPooled double in size and are not pooled.
+// These constants define the fixed sizes of pooled buffers. Each fixed size of a buffer is four times the previous
+// size, so a call holds at most four times its received bytes, or 4 KiB. Buffers larger than largestPooled double in
+// size and are not pooled.
 const (
 	// smallestBuffer is the size in bytes of the smallest buffer.
 	smallestBuffer = 4 << 10
@@ -29,8 +30,8 @@ func NewBuffer(n int64) []byte {
 	return make([]byte, 0, n)
 }
 
-// PutBuffer puts a buffer back into the pool for its capacity. PutBuffer discards a buffer whose capacity is not one of
-// the pooled sizes. The caller must not use the buffer afterwards.
+// PutBuffer puts a buffer back into the pool for its capacity. PutBuffer discards a buffer whose capacity is not one
+// of the pooled sizes. After a call of PutBuffer, the caller must not use the buffer any more.
 func PutBuffer(b []byte) {
 	for i, size := 0, smallestBuffer; i < bufferSizes; i, size = i+1, size*4 {
 		if cap(b) == size {

@@ -10,9 +10,10 @@ import (
 )
 
 // connections tracks the open connections of a listener and limits their number. When a new connection exceeds the
-// limit, the client address with the most connections loses the connection that has been idle for the longest time. If
-// that address has no idle connection, it loses its oldest connection, provided that the address of the new connection
-// has fewer connections. If neither is possible, the new connection is closed.
+// limit, the client address with the most connections loses the connection that has been idle for the longest time.
+// If the client address with the most connections has no idle connection, it loses its oldest connection, unless the
+// new connection comes from this address. If the new connection comes from the address with the most connections, and
+// none of them is idle, the new connection is closed.
 type connections struct {
 	bound int
 

@@ -24,7 +24,7 @@ type pace struct {
 }
 
 // BodyPace returns a pace that makes the client send the request body at the minimum rate, in bytes per second. The
-// argument w is the response writer of the same request.
+// argument w of BodyPace is the response writer of the same request.
 func BodyPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetReadDeadline, rate)
 }
@@ -93,8 +93,8 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns how many response bytes the method write writes under one deadline. The number is half of GraceTime at
-// the minimum rate, and at most 512 KiB.
+// piece returns how many response bytes the method write writes under one deadline. The amount is what a client at
+// the minimum rate reads in half of GraceTime, but at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }

@@ -76,8 +76,8 @@ func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) 
 	return p, nil
 }
 
-// Buffer returns the buffer for encoding a response. The argument expected is the approximate size of the response in
-// bytes.
+// Buffer returns the buffer for encoding a response. The argument "expected" is the approximate size of the response
+// in bytes.
 func (p *Place) Buffer(expected int64) []byte {
 	p.out = NewBuffer(expected)
 	return p.out
@@ -91,7 +91,7 @@ func (p *Place) FreeUsers(out []byte) {
 	p.answers.Settle(int64(cap(out)))
 }
 
-// Write writes the encoded response to w. The client must read at least rate bytes per second.
+// Write writes the encoded response to w. While Write writes, the client must read at least "rate" bytes per second.
 func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	answerPace(w, rate).write(w, p.answers, p.out)
 }
@@ -103,7 +103,7 @@ func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
 	answerPace(w, rate).write(w, p.answers, out)
 }
 
-// Close returns to the budgets all users and bytes that the place still holds.
+// Close returns to the budgets all users and bytes that the call with this Place still holds.
 func (p *Place) Close() {
 	p.users.Close()
 	p.answers.Close()

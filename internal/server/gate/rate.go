@@ -20,7 +20,7 @@ type localLimiter struct {
 var _ capping.RateLimiter = (*localLimiter)(nil)
 
 // NewLimiter returns a rate limiter that keeps its token buckets in memory. Each process limits rates separately. The
-// limiter needs little memory, because only configured clients have token buckets.
+// rate limiter needs little memory, because only configured clients have token buckets.
 func NewLimiter(clock func() time.Time) capping.RateLimiter {
 	return &localLimiter{clock: clock, buckets: map[string]*rate.Limiter{}}
 }

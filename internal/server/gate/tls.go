@@ -71,8 +71,8 @@ func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	})
 }
 
-// load reads the certificate and the key from their files. The caller of load must hold mu, or be the only goroutine
-// that uses c.
+// load reads the certificate and the key from their files. The caller of load must hold the lock c.mu, or be the only
+// goroutine that uses the certificate c.
 func (c *certificate) load() error {
 	stamp, err := c.stamps()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/ids"
 )
 
-// Audience holds the users of a request. The request either lists their ids or selects the users by an audience
-// expression.
+// Audience holds the users of a request. A request either lists the ids of its users, or selects the users by an
+// audience expression.
 type Audience struct {
 	Query *api.AudienceQuery // expression that selects the users; nil: the request lists ids
 	Taken *api.AudienceTaken // result of Query; the caller sets it together with Users
@@ -99,7 +99,7 @@ func (d *decoder) listed(field string, limit int, remedy string) ([]capping.User
 	return users, nil, err
 }
 
-// capacity estimates how many ids the JSON array at the current position has. The estimate assumes 5 digits for an id,
+// capacity estimates how many ids the JSON array at the current position has. capacity assumes 5 digits for an id,
 // because most ids have at least 5 digits.
 func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// SetChange is a decoded POST /v1/sets/{set}/members, which adds users to a set and removes users from it. Add and
-// Remove are strictly ascending, and no user is in both lists.
+// SetChange is a decoded POST /v1/sets/{set}/members, which adds users to a set and removes users from it. The lists
+// Add and Remove are in strictly ascending order, and no user is in both lists.
 type SetChange struct {
 	Add, Remove []capping.UserID
 	At          capping.Instant // 0: the request contains no time
@@ -29,8 +29,8 @@ func (c *SetChange) Bytes() int64 {
 	return UserBytes*int64(c.Users()) + c.added.size() + c.removed.size()
 }
 
-// AnswerBytes returns the approximate memory in bytes for ids in the response. Dense ids that came as JSON numbers
-// count as 0.
+// AnswerBytes returns the approximate memory in bytes for ids in the response. If the request named users by dense
+// ids as JSON numbers, AnswerBytes counts 0 bytes for these users.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
 // Unstored adds to the failure f the users for whom the store may not have stored the change. The users must be in
@@ -186,7 +186,7 @@ func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	}
 }
 
-// earliest is the earliest time that a change of a set may have.
+// earliest is the earliest time that a caller may state for a change of a set.
 var earliest = capping.Instant(0).Time()
 
 // time decodes the field "at", which is the time of the changes.

@@ -2,23 +2,24 @@
 //
 // # Decoding
 //
-// The decoder parses a request body strictly in one pass. The decoder is written by hand, because common JSON decoders
-// accept input that this API rejects. Examples are unknown and repeated fields, field names in other upper and lower
-// case, null ids, and data after the object. Common decoders also need ten times as much time for each id. The decoder
-// writes the ids directly into the slice that the store receives. The slice is not pooled, because a store may still
-// read the slice after a call has timed out.
+// The decoder parses a request body strictly in one pass. The decoder is written by hand, because common JSON
+// decoders accept input that this API rejects. For example, common JSON decoders accept unknown and repeated fields,
+// field names in other upper and lower case, null ids, and data after the object. Common JSON decoders also need ten
+// times as much time for each id. The decoder writes the ids directly into the slice that the store receives. The
+// slice of user ids is not pooled, because a store may still read the slice after a call has timed out.
 //
-// The decoder validates every byte of a bitmap before it expands the first id. The validation takes time linear in the
-// size of the bitmap. The validation in the roaring bitmap library takes quadratic time for a container of many runs.
+// The decoder validates every byte of a bitmap before it expands the first id. The decoder validates a bitmap in a
+// time that is linear in the size of the bitmap. The roaring bitmap library would need quadratic time to validate a
+// container of many runs.
 //
-// Dense ids (32-bit numbers) in JSON numbers are decoded directly to user numbers. For ids that are not dense, and for
-// dense ids in JSON strings, a Given also keeps the original ids. The Given keeps the ids in one slice, packed or as
-// text, in the order of the users. The encoder copies the ids from this slice. The decoder chooses between the two
-// representations once for each list of ids.
+// Dense ids (32-bit numbers) in JSON numbers are decoded directly to user numbers. For ids that are not dense, and
+// for dense ids in JSON strings, a Given also keeps the original ids. The Given keeps the ids in one slice, packed or
+// as text, in the order of the users. The encoder copies the original ids from the Given into the response. For each
+// list of ids, the decoder chooses once between user numbers alone and a Given with the original ids.
 //
 // # Encoding
 //
-// One pass counts the decisions. The encoder then appends the response to a buffer, without allocating a value for each
+// One pass counts the decisions. The encoder appends the response to a buffer, without allocating a value for each
 // user or permit. The encoder writes a roaring bitmap one container at a time, from users in ascending order. The
 // encoder writes the slots (times of use) of permits as durations from now.
 //

@@ -69,8 +69,8 @@ func CheckAnswer(
 	return a
 }
 
-// grouped groups users by the partition that holds their logs of sends, in ascending order of partitions. The argument
-// places lists the positions of the users in the request.
+// grouped groups users by the partition that holds their logs of sends, in ascending order of partitions. The
+// argument places lists, for each user, the position of the user in the request.
 func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
 		if len(places) == 0 {

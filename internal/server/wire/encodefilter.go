@@ -126,7 +126,7 @@ func (a *answer) bitmaps() {
 }
 
 // pick returns the n users whose outcome matches, in the order of the request. The next call of pick overwrites the
-// result.
+// slice that pick returned.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
 	if n == len(a.of) {
 		return a.of

@@ -30,8 +30,8 @@ func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	return a.out
 }
 
-// combination is a segment together with the sets that contain a user. Many users of a lookup have the same
-// combination.
+// combination is a segment together with the sets that contain a user. Many users of a segment lookup have the same
+// segment and the same sets.
 type combination struct {
 	sets uint64
 	code uint8

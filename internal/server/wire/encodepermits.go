@@ -33,8 +33,8 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// slots writes the slots (times of use) of the granted permits as durations from now. The duration is 0 for a permit
-// whose slot is in the past, because the caller may use the permit immediately.
+// slots writes the slots (times of use) of the granted permits as durations from now. If the slot of a permit is in
+// the past, slots writes 0, because the caller may use the permit immediately.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true
 	flush := func() {
@@ -77,7 +77,8 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 }
 
 // limitedBy writes the name of the limit that delays the next permit. limitedBy writes no field when the next permit
-// needs no wait. A repeated call gets the same refusal as the first call, so the next permit may need no wait by then.
+// needs no wait. When a caller repeats a refused call, it gets the same refusal, although the next permit may need no
+// wait any more.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return

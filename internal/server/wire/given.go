@@ -16,8 +16,8 @@ import (
 )
 
 // Given holds the original ids of the users in a request, which the response needs. An id image (64-bit keyed hash of
-// an id) cannot be converted back to its id, so the request keeps both. A nil *Given means dense ids (32-bit numbers)
-// that came as JSON numbers: the ids equal the users.
+// an id) cannot be converted back to its id, so the request keeps both the id image and the id. A nil *Given means
+// dense ids (32-bit numbers) that came as JSON numbers: the ids equal the users.
 type Given struct {
 	scheme *ids.Scheme
 	// For ids of the kinds uuid and uint64, packed holds the ids as bytes of fixed width. For ids of the kind text,
@@ -151,8 +151,8 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move copies an id from the index "from" to the smaller or equal index "to". The ids between the two indexes become
-// invalid.
+// move copies an id within the list from the index "from" to the smaller or equal index "to". After move, the ids
+// between the two indexes are invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {
 	case width > 0:

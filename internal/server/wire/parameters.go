@@ -87,8 +87,8 @@ type Position struct {
 }
 
 // PageOf decodes the query parameters "after" and "max" of a call for a page of users. A nil scheme means dense ids
-// (32-bit numbers). PageOf returns where the page begins and the maximum number of ids in the page. By default, the
-// page begins with the first id, and has at most the smaller of usual and most ids.
+// (32-bit numbers). PageOf returns where the page begins and the maximum number of ids in the page. If the parameters
+// are absent, the page begins with the first id. The page has at most "usual" ids, and never more than "most" ids.
 func PageOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (from Position, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

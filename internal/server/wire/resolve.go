@@ -29,8 +29,8 @@ func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	return forecastAt("at", at, now)
 }
 
-// forecastAt converts a request field with a time to an instant. If the time is not in the future, the result is 0,
-// which means the current time.
+// forecastAt converts a request field with a time to an instant. If the requested time is not in the future,
+// forecastAt returns 0, which means the current time.
 func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil || !rfc3339.MatchString(at) {

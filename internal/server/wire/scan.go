@@ -118,7 +118,7 @@ func (s *scanner) boolean(field string) (bool, error) {
 	return false, Invalid(field, "%s is neither true nor false", s.value())
 }
 
-// str parses a JSON string. The result may share memory with the document.
+// str parses a JSON string. The returned bytes may share memory with the document.
 func (s *scanner) str(field string) ([]byte, error) {
 	if s.peek() != '"' {
 		return nil, Invalid(field, "%s is not a string", s.value())

@@ -117,10 +117,10 @@ const (
 	shortestSend = 40 // size in bytes of the shortest send in JSON
 )
 
-// DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send later than latest. If the time
-// of a send is between "now" and "latest", and the send has a message id, DecodeImport replaces the time by "now".
-// DecodeImport rejects a send with a future time and without a message id, because only its time would identify the
-// send. The caller of DecodeImport checks whether the channels are configured.
+// DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send whose time is after the
+// argument "latest". If the time of a send is between "now" and "latest", and the send has a message id, DecodeImport
+// replaces the time by "now". DecodeImport rejects a send with a future time and without a message id, because only
+// its time would identify the send. The caller of DecodeImport checks whether the channels are configured.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}

@@ -67,8 +67,8 @@ func namesText(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// BuiltAsOf returns the time up to which the published build of a set includes all changes. If the build does not state
-// this time, the result is 0.
+// BuiltAsOf returns the time up to which the published build of a set includes all changes. If the build of the set
+// does not state this time, BuiltAsOf returns 0.
 func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 	if s == nil || s.AsOf(set).IsZero() {
 		return 0
@@ -141,8 +141,8 @@ func timeOf(at capping.Instant) *time.Time {
 }
 
 // MembersPage converts a page of a set's live changes to the type of package api. If a further page follows, the
-// argument changes has one element more than the page. The argument asOf is the time up to which the published build of
-// the set includes all changes.
+// argument changes has one more element than the page. The argument asOf is the time up to which the published build
+// of the set includes all changes.
 func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant, anonymous string) *api.SetMembers {
 	told := &api.SetMembers{Set: set, Changes: []api.MemberChange{}}
 	if len(changes) > n {
@@ -158,8 +158,8 @@ func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant,
 	return told
 }
 
-// MembersPageOfIDs does the same as MembersPage, for user ids that are not dense (not 32-bit numbers). The snapshot s
-// finds the ids that belong to id images. A nil snapshot finds no ids.
+// MembersPageOfIDs does the same as MembersPage, for user ids that are not dense (not 32-bit numbers). The segments
+// snapshot s contains the ids that belong to id images (64-bit hashes). A nil snapshot finds no ids.
 func MembersPageOfIDs(
 	set string, changes []live.Change, n int, asOf capping.Instant, anonymous string, scheme *ids.Scheme,
 	s *segments.Snapshot,

@@ -41,8 +41,8 @@ type denialCount struct {
 // reasons is the number of reasons for a denial: the number of values of capping.Reason.
 const reasons = int(capping.ByQuiet) + 1
 
-// denialCounts holds the numbers of denied users of one segment. The first index is the reason for the denial. The
-// second index is the number of the limit, suppression or quiet hours.
+// denialCounts holds the numbers of denied users of one segment. In denialCounts, the first index is the reason for
+// the denial. In denialCounts, the second index is the number of the limit, suppression or quiet hours.
 type denialCounts [reasons][]denialCount
 
 // shadowCount says how many users of one segment would have been denied by one shadow limit (a limit on trial).

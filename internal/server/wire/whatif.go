@@ -19,8 +19,8 @@ type WhatIfRequest struct {
 	Campaigns    int
 }
 
-// DecodeWhatIf strictly decodes the body of POST /v1/whatif. The method Config of the result checks the changed limits
-// and the times.
+// DecodeWhatIf strictly decodes the body of POST /v1/whatif. The method Config of the decoded WhatIfRequest checks
+// the changed limits and the times.
 func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
 	d := newDecoder(body, Bounds{})
 	r := &WhatIfRequest{Campaigns: api.WhatIfCampaigns}
