@@ -6,14 +6,15 @@
 //	xxHash64(kind ":" salt ":" id) < p/100 × 2^64
 //
 // where kind is "holdout" or "sample", and id is the user in four bytes, little endian, or in eight bytes for a user
-// above 4,294,967,295. The seed of the hash is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). The
-// right side of the formula, p/100 × 2^64, is computed in 64-bit floating point and rounded down to a whole number. A
-// share of 100 percent contains every user.
+// above 4,294,967,295. The seed of xxHash64 is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
+// The right side of the formula, p/100 × 2^64, is computed in 64-bit floating point and rounded down to a whole
+// number. A share of 100 percent contains every user.
 //
 // A cell is the difference of two shares with the same salt. A cell contains the users who are in the share of the
-// upper percentage and not in the share of the lower percentage. A share of p percent is the cell from 0 to p. Two
-// adjacent cells, such as 0 to 10 and 10 to 30, have no common users and leave out no users. At their boundary, both
-// compare the hash with the same number. Adjacent cells that cover the range from 0 to 100 together contain every user.
+// upper percentage and not in the share of the lower percentage. A cell from 0 to p percent contains the same users
+// as a share of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no common users and leave out no
+// users. At the common boundary of two adjacent cells, both cells compare the hash of a user with the same number.
+// Adjacent cells that cover the range from 0 to 100 together contain every user.
 //
 // The share of 10 % is a subset of the share of 20 % with the same salt. Shares with different salts are independent.
 // Shares of different kinds are independent even with the same salt, for example a sample and a holdout with the salt
@@ -85,8 +86,8 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// bound returns the lowest hash that is outside a share of the given percentage. The result "all" is true if the lowest
-// hash outside would be 2^64, so that every hash is inside.
+// bound returns the lowest hash that is outside a share of the given percentage. If the share contains every hash,
+// the result "all" is true, because no 64-bit number is above the highest hash.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {
 		return uint64(math.Ldexp(part, 64)), false

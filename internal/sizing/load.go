@@ -90,8 +90,8 @@ func (l Load) Validate() error {
 	)
 }
 
-// checkIDs returns an error if there are too few possible ids for all users. The density says what fraction of the ids
-// belongs to users.
+// checkIDs returns an error if there are too few possible ids for all users. The density of a load says what fraction
+// of the possible ids belongs to users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
 		return fmt.Errorf("density: must be at least %.4g for %d users, got %g",

@@ -2,8 +2,9 @@ package sizing
 
 import "math"
 
-// together returns how many users of a bucket of the store a blast (the largest campaign) decides together: on average,
-// and at least 1. The users of a bucket share one Redis key, and the bytes of this key on the network.
+// together returns how many users of a bucket of the store a blast (the largest campaign) decides together: on
+// average, and at least 1. The users of one bucket share a Redis key, so a call sends the bytes of this key only once
+// for all of them.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
@@ -26,7 +27,7 @@ func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
 // near returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides at least 7 users of
-// each bucket, and less if it decides fewer.
+// each bucket, and lower if it decides fewer users of each.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }
@@ -37,8 +38,8 @@ func ToReplicas(l Load) float64 { return replicatedBytes(l) * float64(l.Replicas
 // IDBytes is the size in bytes of a user id in JSON, including a comma. An average id has nine digits.
 const IDBytes = 10.0
 
-// idBytes returns the size in bytes of a user id in JSON, including a comma. The size is 39 bytes for a UUID, and 23
-// bytes for a number of 64 bits.
+// idBytes returns the size in bytes of a user id in JSON, including a comma. A user id in JSON takes 39 bytes if it
+// is a UUID, and 23 bytes if it is a number of 64 bits.
 func (l Load) idBytes() float64 {
 	switch l.IDs {
 	case "":
@@ -63,8 +64,8 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space in bytes for the append-only file of a Redis master. The disk space is three times
-// the size of the data: for the snapshot, the writes before a rewrite, and the rewritten file.
+// AppendOnly returns the disk space in bytes for the append-only file of a Redis master. The append-only file needs
+// three times the size of the data: for the snapshot, the writes before a rewrite, and the rewritten file.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
@@ -109,8 +110,8 @@ func DictionaryBytes(l Load) float64 {
 	return 2 * dictionaryBytes * float64(l.Users)
 }
 
-// auditImage is the number of bytes for one user in the audit record of a call with 10,000 users, if ids are not dense.
-// Larger calls need fewer bytes for each user.
+// auditImage is the number of bytes for one user in the audit record of a call with 10,000 users, if ids are not
+// dense. In the audit record of a call with more users, each user takes fewer bytes.
 const auditImage = 6.5
 
 // AuditDay returns the size in bytes of the audit records of one day; see the section "The format" of docs/audit.md.
@@ -122,8 +123,9 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// These constants are the seconds of processor time that the service needs to decide one user (docs/benchmarks.md). The
-// first two constants are for the work of the service itself, and the last two for the client library of the store.
+// These constants are the seconds of processor time that the service needs to decide one user (docs/benchmarks.md).
+// jsonSeconds and bitmapSeconds are for the work of the service itself, and clientNear and clientFar are for the client
+// library of the store.
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6

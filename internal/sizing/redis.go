@@ -10,7 +10,7 @@ const (
 )
 
 // These constants are sizes in the memory of Redis, and were measured with Redis 7.0, in a cluster with one node. The
-// test TestRedisMemory verifies the constants.
+// test TestRedisMemory verifies the constants for the memory of Redis.
 const (
 	keyBytes      = 160 // bytes for a key without its listpack: name, object, and entries in two tables
 	listpackBytes = 24  // bytes for a bucket without its users: header and expiry time
@@ -85,7 +85,7 @@ func sizeClass(bytes float64) float64 {
 }
 
 // RedisMaster returns the memory of the Redis master with most partitions, as Redis reports it in used_memory. The
-// memory includes the data of the master's partitions and the replication backlog.
+// memory of a Redis master contains the data of its partitions and the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
@@ -121,9 +121,9 @@ func CopyOnWrite(l Load) float64 {
 // RedisMachine returns how many bytes of memory the machine of a Redis master or replica needs.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The three
-// constants are for consecutive users in a blast, for random users, and for calls with one user, which need a separate
-// reply.
+// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The
+// first constant is for consecutive users in a blast (large campaign), the second for random users, and the third for
+// calls with one user, which need a separate reply.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6
