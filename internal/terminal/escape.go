@@ -19,8 +19,8 @@ func Escape(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(string(appendSafe(nil, []byte(s))))
 }
 
-// Writer escapes every character that controls a terminal, except line breaks and tabs. The escapes have the syntax of
-// JSON, so that JSON text remains valid. A Writer is safe for concurrent use.
+// Writer escapes every character that controls a terminal, except line breaks and tabs. The Writer writes escapes in
+// the syntax of JSON, so that JSON text remains valid. A Writer is safe for concurrent use.
 type Writer struct {
 	to   io.Writer
 	mu   sync.Mutex

@@ -13,8 +13,8 @@ import (
 )
 
 // File is a file that is written atomically. Until Commit, the file has a temporary name in the directory of the
-// target. Readers see either the old file or the new file, even if the program crashes. A File is not safe for
-// concurrent use.
+// target. While a program replaces the File, other programs that read it see either the old file or the new file,
+// even if the program crashes. A File is not safe for concurrent use.
 //
 // If the target is a pipe, a terminal or another device, CreateFile writes directly to the target.
 type File struct {
@@ -68,8 +68,8 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// begin creates the temporary file in the directory of the target. With the mode 0, the temporary file has the default
-// mode.
+// begin creates the temporary file in the directory of the target. If the argument rights is 0, the temporary file
+// has the default mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {

@@ -85,7 +85,7 @@ func repeated(command *kong.Context) error {
 }
 
 // misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
-// advice, misused keeps this advice.
+// advice, the method misused keeps this advice.
 func (p Program) misused(err error) error {
 	hint := Hint(err)
 	hint = cmp.Or(hint, p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one")

@@ -19,9 +19,9 @@ const (
 	Lines Unit = "lines"
 )
 
-// Progress shows the progress of a command with several steps. On a terminal, it draws a bar with the rate and the
-// remaining time of the current step. If standard error is not a terminal, a Progress prints lines. A Progress is safe
-// for concurrent use.
+// Progress shows the progress of a command with several steps. On a terminal, a Progress draws a bar with the rate
+// and the remaining time of the current step. If standard error is not a terminal, a Progress prints lines. A
+// Progress is safe for concurrent use.
 type Progress struct {
 	on   *Streams
 	unit Unit
@@ -104,8 +104,8 @@ func (p *Progress) Add(done, total int64) {
 	}
 }
 
-// Reach sets the number of finished units in the current step, and a text about these units. The text of Reach appears
-// next to the progress bar or, without a bar, in a line every few seconds.
+// Reach sets the number of finished units in the current step, and a text about these units. This text appears next
+// to the progress bar or, without a bar, in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)

@@ -25,8 +25,8 @@ import (
 // tests to share.
 const Variable = "CAPPER_TEST_REDIS"
 
-// ServerVariable is the name of the environment variable with the path of the Redis server binary. Set the variable to
-// test engines other than the system's redis-server (see scripts/engines.sh).
+// ServerVariable is the name of the environment variable with the path of the Redis server binary. With this
+// variable, tests run on other engines than the system's redis-server (see scripts/engines.sh).
 const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
 // Server returns the path of the binary that runs the Redis servers.
@@ -123,8 +123,8 @@ func Shared(t testing.TB) []string {
 // Start starts a Redis Cluster for one test, and stops the cluster when the test ends.
 func Start(t testing.TB, options Options) *Cluster { return start(t, "up", options) }
 
-// Single starts a standalone Redis server for one test. The result's field Addrs contains the address of the server,
-// followed by the addresses of its replicas.
+// Single starts a standalone Redis server for one test. The field Addrs of the returned Cluster contains the address
+// of the server, followed by the addresses of its replicas.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
 // Spare starts servers in cluster mode that do not belong to any cluster yet. Options.Masters is the number of servers
@@ -159,8 +159,8 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// stop stops the servers at the end of a test and ignores errors. If servers remain, the script stops these servers
-// when the test process ends.
+// stop stops the servers at the end of a test and ignores errors. If stop leaves servers running, the script
+// scripts/cluster.sh stops these servers when the test process ends.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)
 	_ = os.RemoveAll(filepath.Dir(c.dir))
@@ -198,7 +198,8 @@ func (c *Cluster) end(addr string, sig syscall.Signal) error {
 	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
 }
 
-// Pause suspends a Redis node with SIGSTOP. The node's connections stay open but receive no responses.
+// Pause suspends a Redis node with SIGSTOP. The connections of a suspended Redis node stay open but receive no
+// responses.
 func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGSTOP) }
 
 // Resume continues a Redis node that Pause has suspended.

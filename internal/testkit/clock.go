@@ -8,8 +8,8 @@ import (
 // Clock is a clock whose time changes only when a test sets it. A Clock is safe for concurrent use.
 type Clock struct{ nanos atomic.Int64 }
 
-// NewClock returns a Clock that shows the present time, truncated to milliseconds. The stores also have a resolution of
-// one millisecond.
+// NewClock returns a Clock that shows the present time, truncated to milliseconds. A millisecond is also the
+// resolution of times in the stores.
 func NewClock() *Clock { return NewClockAt(time.Now().Truncate(time.Millisecond)) }
 
 // NewClockAt returns a Clock that shows the given time.

@@ -30,7 +30,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Logger returns a logger that writes text to the Log. The logger writes messages of level debug and above.
+// Logger returns a logger that writes text to the Log. The returned logger writes messages of level debug and above.
 func (l *Log) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

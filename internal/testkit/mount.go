@@ -10,9 +10,9 @@ import (
 )
 
 // Mount is a directory that changes like a mounted ConfigMap or Secret in a pod (pkg/volume/util/atomic_writer.go in
-// Kubernetes). Each set of files has its own directory, and the symlink ..data points to the current directory. The
-// visible files are symlinks through ..data. Swap renames a new symlink over ..data and removes the old files
-// immediately.
+// Kubernetes). Each set of files in a Mount has its own directory, and the symlink ..data points to the directory of
+// the current set. The visible files of a Mount are symlinks that lead through the symlink ..data. Swap renames a new
+// symlink over ..data and removes the old files immediately.
 type Mount struct {
 	Dir     string
 	t       testing.TB
@@ -20,7 +20,7 @@ type Mount struct {
 	current string // the directory to which ..data points
 }
 
-// NewMount returns a Mount with the given files. The keys of the map are the names of the files.
+// NewMount returns a Mount with the given files. The keys of the map files are the names of the files.
 func NewMount(t testing.TB, files map[string]string) *Mount {
 	t.Helper()
 	m := &Mount{Dir: t.TempDir(), t: t}

@@ -17,7 +17,8 @@ func Root() string {
 }
 
 // findRoot looks for the file scripts/test.sh in the working directory and in the directories above. A test starts in
-// the directory of its package. The binary does not know that directory, because -trimpath removes it.
+// the directory of its package. The test binary does not know the directory of its source, because the build flag
+// -trimpath removes it.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

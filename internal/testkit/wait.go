@@ -17,7 +17,7 @@ import (
 const Patience = 2 * time.Minute
 
 // Eventually polls until the condition is true. If the condition is not true within Patience, Eventually fails the
-// test. The arguments message have the form of the message arguments in testify's assertions.
+// test. The arguments in "message" have the form of the message arguments in testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
@@ -34,8 +34,8 @@ func Poll(condition func() bool) bool {
 	return true
 }
 
-// FailsWith repeats a function call until its error contains the text why. Every call must return an error. The
-// repetition is necessary because, on a busy machine, the first errors may be time-outs.
+// FailsWith repeats a function call until its error contains the text why. Every call must return an error. FailsWith
+// repeats the call because, on a busy machine, the first errors may be time-outs.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	var err error
