@@ -61,7 +61,7 @@ const (
 const tracesPath = "/v1/traces"
 
 // ParseEndpoint returns the URL to which an exporter sends spans. The argument text has the form of Config.Endpoint.
-// The error says which rule the text breaks.
+// If the text is not a valid endpoint, the error says which rule the text breaks.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {

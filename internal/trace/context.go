@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// node is a context.Context that belongs to a request or to one span of a request. Every request needs a node. To need
-// only one allocation, a node contains both the request id and the span.
+// node is a context.Context that belongs to a request or to one span of a request. Every request needs a node. A node
+// contains both the request id and the span, so that a request needs only one allocation for both.
 type node struct {
 	context.Context
 	id   string
@@ -112,8 +112,8 @@ func incoming(h http.Header) Span {
 		propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
 }
 
-// unselected is the span of all requests that the exporter has not selected. All such requests share one span, because
-// creating a span with the OpenTelemetry library would take 0.6 µs.
+// unselected is the span of all requests that the exporter has not selected. All unselected requests share one span,
+// because creating a span with the OpenTelemetry library would take 0.6 µs.
 var unselected Span = &struct{ noop.Span }{}
 
 // Outgoing sets the trace headers of a request to another service. If the span in ctx is recorded, the headers contain

@@ -24,8 +24,8 @@
 //
 // # Export
 //
-// If the caller traces a request, the caller decides whether the request is recorded. Of all other requests, the
-// service records the configured fraction.
+// If the caller traces a request, the caller decides whether the request is recorded. If the caller does not trace a
+// request, the service records the request with the configured probability.
 //
 // Spans that have ended wait in the batch processor of the OpenTelemetry library, whose queue has a maximum length. One
 // goroutine sends the spans in batches. Ending a span never blocks. If the collector is unavailable, slow or faulty,
@@ -43,7 +43,8 @@
 //   - The rules of the W3C say that unknown flags in traceparent are ignored, and that repeated tracestate headers are
 //     joined. The OpenTelemetry library ends the trace when it finds unknown flags, and reads only the first tracestate
 //     header.
-//   - Logs must never contain secrets. The OpenTelemetry library prints malformed headers of the environment.
+//   - Logs must never contain secrets. If an environment variable contains malformed headers, the OpenTelemetry
+//     library prints the headers.
 //
 // Secrets for the collector, such as a token, come only from $OTEL_EXPORTER_OTLP_HEADERS. Certificates for the
 // collector come from $OTEL_EXPORTER_OTLP_CERTIFICATE and related variables, which the OpenTelemetry library reads.

@@ -22,14 +22,16 @@ func Int(key string, n int) Attribute { return attribute.Int(key, n) }
 // Text returns a span attribute with a text as its value.
 func Text(key, text string) Attribute { return attribute.String(key, text) }
 
-// SetInt sets a numeric attribute of a recorded span. For other spans, SetInt is faster than SetAttributes.
+// SetInt sets a numeric attribute of a recorded span. If the span is not recorded, SetInt takes less time than the
+// method SetAttributes.
 func SetInt(s Span, key string, n int) {
 	if s.IsRecording() {
 		s.SetAttributes(Int(key, n))
 	}
 }
 
-// SetText sets a text attribute of a recorded span. For other spans, SetText is faster than SetAttributes.
+// SetText sets a text attribute of a recorded span. If the span is not recorded, SetText takes less time than the
+// method SetAttributes.
 func SetText(s Span, key, text string) {
 	if s.IsRecording() {
 		s.SetAttributes(Text(key, text))

@@ -8,7 +8,8 @@ import (
 	"capper/internal/zones"
 )
 
-// version, commit and date describe the build of the program. The linker sets them, and no code changes them.
+// version, commit and date describe the build of the program. The linker sets version, commit and date, and no code
+// changes them.
 var version, commit, date string
 
 // Unknown is the text for a value that is missing in the build, for example after a build outside a checkout.
@@ -29,7 +30,7 @@ func Current() Build {
 	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
-// of returns b with missing values filled in from the build information that Go stores in the program.
+// of returns a copy of b, with missing values filled in from the build information that Go stores in the program.
 func of(b Build, info *debug.BuildInfo) Build {
 	if info != nil {
 		fill(&b.Version, info.Main.Version)
