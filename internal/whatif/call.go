@@ -47,10 +47,11 @@ type call struct {
 	images       []capping.UserID // users by their ids
 }
 
-// atOnce is the number of users that the replay checks together. The data of so few users fits in the cache of a core.
+// atOnce is the number of users that the replay checks together. The data of atOnce users fits in the cache of a
+// processor core.
 const atOnce = 1 << 12
 
-// begin prepares c for the replay of the next record.
+// begin prepares the call c for the replay of the next audit record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	if len(r.Groups) >= 1<<16 {
 		return fmt.Errorf("audit record %d of instance %s has too many groups of users: %d",
@@ -105,7 +106,7 @@ func (c *call) lookUp() (err error) {
 // own reports whether the replay decides the call by the segments generation that the record names.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
-// count adds the recorded numbers of users to the counts of both policies. For users whom the replay judges again, it
+// count adds the recorded numbers of users to the counts of both policies. If the replay judges a user again, it
 // later corrects the counts of the other policy.
 func (c *call) count() {
 	users, requested := int64(0), int64(0)
@@ -155,9 +156,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls the function "each" for the key of every block of 65,536 ids with users of the call, in ascending order.
-// During a call of "each", c.cursors holds, for each group, the position of the block with this key, or of the next
-// block. At the end, blocks checks the users who are still queued.
+// blocks calls the function "each" for the key of every block of 65,536 ids with users of the call, in ascending
+// order. During a call of the function "each", c.cursors holds, for each group of the record, the position of the
+// block with this key, or of the next block. After the last block, blocks checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -301,7 +302,8 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 }
 
 // decide decides users with the code of the service (capping.Capper), at the time of the recorded call and with the
-// sets that the record shows. The argument groups holds the group of each user.
+// sets that the record shows. The argument groups says, for each user, to which group of the audit record the user
+// belongs.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

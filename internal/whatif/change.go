@@ -49,7 +49,7 @@ func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.P
 	return &changed, nil
 }
 
-// apply applies the change to the policy. If the change does not fit the policy, the result "message" is the reason,
+// apply applies the change to the policy. If the policy cannot have the change, the result "message" is the reason,
 // and "field" is the faulty field of the change.
 func (c *Change) apply(p *capping.Policy, segments []string) (field, message string) {
 	if !c.Remove && (c.Max < 0 || c.Max > capping.LogBound) {

@@ -21,24 +21,25 @@
 // the code of the service: a capping.Capper reads the histories under the other policy, as of the record's time. A
 // replay under the limits that were in force therefore changes the outcome of no user.
 //
-// The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same quiet
-// hours on the channel. For equal rules, both policies must also have the same limits for the segment (likeness). The
-// replay also judges all users of a call if only one of the policies still keeps the first sends of the message in
-// users' logs.
+// The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same
+// quiet hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits
+// for the user's segment (likeness). The replay also judges all users of a call if only one of the policies still
+// keeps the first sends of the message in users' logs.
 //
-// If the replay uses another segments generation than the record, the replay judges every user. For both policies, the
-// replay then counts users by segment in the replacing generation, so that both counts of a row concern the same users.
+// If the replay uses another segments generation than the recorded call, the replay judges every user. With another
+// generation, the replay counts the users of both policies by segment in this generation, so that both counts of a
+// row concern the same users.
 //
 // # Memory and speed
 //
 // A history is a list of call numbers, 4 bytes each, in a memory block of 16, 32, 64 … bytes. A page holds the
-// histories of 65,536 neighbouring ids. For each user, a slot of 4 bytes says where the user's memory block is. A page
-// with few users allocates slots in groups of 64 ids. A second list exists only for users whose two histories differ.
-// While the replay has judged no user of a page, the sends to the page's users remain in the bitmaps of the records. If
-// all users of a block of ids have equal histories, and the rules are the same, the replay processes the block's bitmap
-// at once. As soon as the outcome of one user of a page has changed, the page needs 2 bytes and one bit more for each
-// id. The replay removes sends from the histories when no limit counts them any more. The replay checks 4,096 users at
-// a time, so that the data of these users stays in the cache of a core.
+// histories of 65,536 neighbouring ids. For each user, a slot of 4 bytes says where the user's memory block is. A
+// page with few users allocates slots in groups of 64 ids. A user has a second list of call numbers only if the
+// user's two histories differ. While the replay has judged no user of a page, the sends to the page's users remain in
+// the bitmaps of the records. If all users of a block of ids have equal histories, and the rules are the same, the
+// replay processes the block's bitmap at once. As soon as the outcome of one user of a page has changed, the page
+// needs 2 bytes and one bit more for each id. The replay removes sends from the histories when no limit counts them
+// any more. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of a core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
 // records (package numbering). The numbers of users take about 20 bytes of memory more for each user. For lookups in
@@ -47,5 +48,6 @@
 // # Report
 //
 // The report shows the result of a replay as tables of text, or as one HTML page with pictures. The numbers of each
-// picture are in a table beside the picture. The page needs no other files and no script.
+// picture are in a table beside the picture. The HTML page with the result of a replay needs no other files and no
+// script.
 package whatif

@@ -222,8 +222,8 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	return s, nil
 }
 
-// keptGenerations is the number of segments generations that a replay keeps in memory. A few generations suffice,
-// because the instances of a service use at most one or two different ones at the same time.
+// keptGenerations is the number of segments generations that a replay keeps in memory. A replay needs only a few
+// generations at a time, because the instances of a service use one or two different ones at the same moment.
 const keptGenerations = 4
 
 // use notes that a segments generation was used, and removes from memory the generation whose last use is longest ago.
@@ -275,8 +275,8 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since returns the time of the first call for a message, which may be the current call. If no call for the message
-// came for longer than longest, the current call counts as the first.
+// since returns the time of the first call for a message, which may be the current call. If the last call for the
+// message was longer ago than the argument longest, the current call counts as the first.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {

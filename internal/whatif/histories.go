@@ -161,10 +161,10 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
-// result "recorded" lists the channels of the sends that release removed from the recorded history. The result "other"
-// lists the channels of sends that release removed from the history under the other policy, if they are later than the
-// given instant. The slices that release returns are valid until the next call of release.
+// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels.
+// The result "recorded" lists the channels of the sends that release has removed from the recorded history. The
+// result "other" lists the channels of the sends that release has removed from the history under the other policy and
+// that are later than the argument "after". The slices that release returns are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

@@ -13,9 +13,9 @@ import (
 // policy.
 //
 // Each user with a history has a memory block of 4, 8, 16 … words. The memory block has a header and then the numbers
-// of the recorded calls that sent a message to the user, oldest first. The calls of the history under the other policy
-// follow only if the two histories differ (diverged). A slot holds the location and the length of the memory block of a
-// user.
+// of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
+// (diverged), the numbers of the calls in the history under the other policy follow. A slot holds the location and
+// the length of the memory block of a user.
 type page struct {
 	// A slot's value is the location of a user's memory block × 32, plus the binary logarithm of its words. The value 0
 	// means no history. A page with few users has its slots in groups. A page with many users has them in flat.
@@ -50,8 +50,8 @@ const (
 	partWords = 1 << maxClass
 )
 
-// The header of a user's memory block holds the numbers of recorded calls (16 bits) and of calls under the other policy
-// (15 bits). The last bit of the header says whether the two histories differ.
+// The header of a user's memory block holds the numbers of recorded calls (16 bits) and of calls under the other
+// policy (15 bits). The last bit of the header says whether the user's two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -109,7 +109,7 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at returns the memory block at a location in the page.
+// at returns the memory block at the given location in the page (the histories of 65,536 users).
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
@@ -152,7 +152,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	return true
 }
 
-// set replaces both histories of a user. The slices recorded and other must not share memory with the page.
+// set replaces both histories of a user. The arguments recorded and other must not share memory with the page.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
 	if *slot != 0 && differ(*p.header(*slot)) {
@@ -177,8 +177,8 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 	}
 }
 
-// resize replaces the memory block of a slot by an empty one with space for the given number of words. If words is 1,
-// the slot gets no memory block.
+// resize replaces the memory block of a slot by an empty one with space for the given number of words. If the
+// argument words is 1, the slot gets no memory block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -220,8 +220,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that users of the page were in a call that the result counts. They are the users in the bitmap's block with
-// the given key.
+// ask notes that users of the page were in a call that the result counts. These are the users in the bitmap's block
+// with the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)

@@ -25,8 +25,8 @@ func (l *likeness) has(segment string) bool {
 	return l.rest
 }
 
-// compare returns for which users the same rules hold on a channel under both policies. The argument exempt is true if
-// the sends ignore limits.
+// compare returns for which users the same rules hold on a channel under both policies. The argument "exempt" is true
+// if the sends ignore limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
 		return &likeness{}

@@ -98,7 +98,8 @@ func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration
 	return longest, err
 }
 
-// records yields the readable records of the archive, and an error when the context ends.
+// records returns an iterator over the readable records of the archive, which ends with an error when the context
+// ends.
 func (r *replay) records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		for record, err := range r.Records(ctx, q) {

@@ -9,13 +9,14 @@ import (
 )
 
 // recordedSets is the segments generation of a call, in which suppressed sets have the members that the record of the
-// call shows. Only the record reflects changes of sets by API calls; the published generation does not.
+// call shows. Changes of sets by API calls are visible only in the audit record, and not in the published segments
+// generation.
 //
-// If the service denied a user because of a suppressed set, the user was in this set, and in no set that precedes it in
-// the policy. A user with another outcome was in none of the sets that the policy suppressed for the send. If the
-// record does not show whether a user was in a set, the segments generation decides. If another segments generation
-// replaces the one of the call, recordedSets uses the sets of the replacing generation unchanged. recordedSets then
-// takes from the record only the members of sets that the replacing generation lacks.
+// If the service denied a user because of a suppressed set, the user was in this set, and in no set that precedes it
+// in the policy. If the record gives a user another outcome, the user was in none of the sets that the policy
+// suppressed for the send. If the record does not show whether a user was in a set, the segments generation decides.
+// If another segments generation replaces the one of the call, recordedSets uses the sets of the replacing generation
+// unchanged. recordedSets then takes from the record only the members of sets that the replacing generation lacks.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged

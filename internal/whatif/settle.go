@@ -32,8 +32,8 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 }
 
 // sends reports whether the call sent the message to the user according to the record. If the record calls the send a
-// repetition, but no record has the first send, the repetition counts as the send. A first send that is in no record is
-// older than the audit, or belongs to a call without a response.
+// repetition, but no record has the first send, the repetition counts as the send. If no record has the first send,
+// the first send is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
@@ -183,8 +183,9 @@ func (c *call) release() {
 	})
 }
 
-// settleReleases removes the released sends of users from both histories. Users whose histories are equal are already
-// counted. A released send that is not in the recorded history counts as released under both policies.
+// settleReleases removes the released sends of users from both histories. If both histories of a user are equal, the
+// released sends of the user are already counted. A released send that is not in the recorded history counts as
+// released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {
