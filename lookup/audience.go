@@ -16,10 +16,10 @@ type Audience struct {
 	query audience.Query
 }
 
-// Audience parses an expression and returns the audience of the users that it selects. An expression combines names of
-// segments and sets with "&" (in both), "|" (in either), "-" (in the first but not in the second, with a blank before
-// the sign) and parentheses. An example is "active - vip - country/my". The page docs/audiences.md describes the
-// language. The error of Audience is an *ExpressionError.
+// Audience parses an expression and returns the audience of the users that it selects. An expression combines names
+// of segments and sets with "&" (in both), "|" (in either), "-" (in the first but not in the second, with a blank
+// before the sign) and parentheses. An example of an expression is "active - vip - country/my". The page
+// docs/audiences.md describes the language of audience expressions. The error of Audience is an *ExpressionError.
 func (g *Generation) Audience(expression string) (*Audience, error) {
 	e, err := audience.Parse(expression)
 	if err == nil {
@@ -68,10 +68,10 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and the id gives
-// each user a number from 0 to 100, and Cell selects the users between two numbers. Cells of the same salt that do not
-// overlap share no user, and cells that cover 0 to 100 contain the whole audience. Sample(p, salt) equals Cell(0, p,
-// salt).
+// Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and the id
+// gives each user a number from 0 to 100, and Cell selects the users between two numbers. Cells of the same salt
+// share no user if their ranges do not overlap, and cells that cover 0 to 100 contain the whole audience. Sample(p,
+// salt) equals Cell(0, p, salt).
 func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	sample, err := share.NewCell(share.Sample, from, to, salt)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package lookup keeps the published segments and sets of users in the memory of the caller's process. It can tell
-// which segment a user is in, whether a user is in a set, and which users an expression selects.
+// Package lookup keeps the published segments and sets of users in the memory of the caller's process. Package lookup
+// can tell which segment a user is in, whether a user is in a set, and which users an expression selects.
 //
 //	follower, err := lookup.Follow(ctx, lookup.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
 //	…
@@ -20,9 +20,9 @@
 // all look-ups that belong together.
 //
 // Follow and the background refresh reject a generation that is damaged or incomplete, or that lacks a name in
-// Config.Require. They also reject a generation in which a required set has lost more users than Config.MayLose allows.
-// After a rejection, the last good generation stays in use, and Status reports the reason. With a cache directory,
-// which several processes may share, Follow also succeeds while the source is down.
+// Config.Require. Follow and the background refresh also reject a generation in which a required set has lost more
+// users than Config.MayLose allows. After a rejection, the last good generation stays in use, and Status reports the
+// reason. With a cache directory, which several processes may share, Follow also succeeds while the source is down.
 //
 // A look-up takes no lock, allocates no memory, and takes 4 to 30 ns if its data is in the processor's caches;
 // docs/lookup.md lists measurements. All functions and types of package lookup are safe for concurrent use.

@@ -29,8 +29,9 @@ type Follower struct {
 	running   sync.WaitGroup
 }
 
-// Follow loads the live generation from the source, or from the cache if the source fails. Follow then checks the
-// source for new generations in the background until Close. The argument ctx limits only the first load.
+// Follow loads the live generation from the source, or from the cache if the source fails. After the first load, a
+// Follower checks the source for new generations in the background until Close. The argument ctx of Follow limits
+// only the first load.
 func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	f, err := open(ctx, &cfg)
 	if err == nil {

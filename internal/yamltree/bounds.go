@@ -21,8 +21,8 @@ const (
 // marks lists the characters that can begin or end a token of YAML syntax.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
-// checkMarks limits the number of tokens before the scanner of the YAML library runs. Each token begins or ends with
-// one of the marks.
+// checkMarks limits the number of YAML tokens, without running the scanner of the YAML library. Each YAML token
+// begins or ends with one of the characters in marks.
 func checkMarks(text []byte) error {
 	if n, line := countMarks(text, maxMarks); n > maxMarks {
 		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes "+
@@ -75,9 +75,9 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// depth tracks the nesting depth of YAML tokens. Outside brackets the columns determine the depth. Inside brackets the
-// number of open brackets determines the depth. Consecutive prefixes without a value, such as "- - -" and "!a !b", also
-// increase the depth.
+// depth tracks the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token depends on its
+// column. Inside brackets, the nesting depth of a YAML token is the number of open brackets. Consecutive prefixes
+// without a value, such as "- - -" and "!a !b", also increase the depth.
 type depth struct {
 	columns []int // columns of the enclosing keys and dashes, in ascending order
 	flow    int   // number of open brackets
@@ -118,7 +118,7 @@ func (d *depth) add(t *token.Token) int {
 	return len(d.columns) + d.flow + d.row
 }
 
-// enter records that the tokens after t are nested in t, which is a key or a dash.
+// enter notes that the tokens after the token t are nested in t, which is a key or a dash.
 func (d *depth) enter(t *token.Token) {
 	if d.flow > 0 {
 		d.row++
@@ -130,8 +130,8 @@ func (d *depth) enter(t *token.Token) {
 	d.columns = append(d.columns, t.Position.Column)
 }
 
-// checkAliases returns an error if a YAML tree would have too many nodes after all aliases are expanded. For example,
-// ten lines with ten aliases to the previous line expand to ten billion values.
+// checkAliases returns an error if a YAML tree would have too many nodes after all aliases are expanded. Without this
+// check, ten lines with ten aliases to the previous line would expand to ten billion values.
 func checkAliases(root ast.Node) error {
 	s := speller{anchors: map[string]int{}}
 	s.size(root)

@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Canonical returns a text of the YAML value that does not depend on comments, layout, quotes and anchors. The function
-// "own" can remove a value, by returning "" and true, or replace the value by a text. Canonical also removes a mapping
-// or list if own has removed all of its elements.
+// Canonical returns a text of the YAML value that does not depend on comments, layout, quotes and anchors. The
+// function "own" can remove a value, by returning "" and true, or replace the value by a text. Canonical also removes
+// a mapping or list if the function "own" has removed all of its elements.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text
@@ -59,7 +59,7 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 }
 
 // YAML returns the value as YAML without comments, anchors and aliases. A mapping has one line for each key, with the
-// given indentation. YAML quotes every string, so that every YAML parser reads it as a string.
+// given indentation. The method YAML quotes every string, so that every YAML parser reads it as a string.
 func (v Value) YAML(indent string) string {
 	lines := ""
 	if v.IsMapping() {

@@ -45,8 +45,8 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a YAML mapping with known keys. Fields does the same as Object, with two differences. Fields treats a
-// key without a value as absent. Fields lets merge keys (<<) add values for keys that the mapping itself does not set.
+// Fields reads a YAML mapping with known keys. Fields differs from Object in two ways. Fields treats a key without a
+// value as absent. Fields lets merge keys (<<) add values for keys that the mapping itself does not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {

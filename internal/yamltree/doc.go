@@ -1,11 +1,11 @@
 // Package yamltree reads the YAML files that people write for capper and segmentbuild, with limited memory and time.
 //
-// Package yamltree walks through the nodes of a document instead of decoding the document by reflection. A decoder
-// would stop at the first error, round 3.7 to 3, and keep the last of two equal keys. A caller begins with the function
-// Root. The method Value.Object reads a mapping with known keys, and a Field for each key, such as Within(&n, 1, 9).
-// For a wrong value, the package records an error with line, column and path, and continues. The method Value.Faults
-// returns all recorded errors. The function Parse returns the tree of the YAML library, for callers that walk through
-// the nodes themselves.
+// Package yamltree walks through the nodes of a document instead of decoding the document by reflection. The usual
+// decoder of a YAML library would stop at the first error, round 3.7 to 3, and keep the last of two equal keys. A
+// caller begins with the function Root. The method Value.Object reads a mapping with known keys, and a Field for each
+// key, such as Within(&n, 1, 9). If a YAML value breaks a rule, package yamltree records an error with line, column
+// and path, and continues. The method Value.Faults returns all recorded errors. The function Parse returns the tree
+// of the YAML library, for callers that walk through the nodes themselves.
 //
 // The YAML library is recursive, stores a path for each level, and copies the text around an error. In the YAML
 // library, 200 kB of brackets needed more than 24 GB of memory, and 60,000 keys in one mapping take ten seconds. Before

@@ -29,8 +29,8 @@ type document struct {
 	anchors map[string]ast.Node
 }
 
-// Root returns the root of the only YAML document in the text. The later walk through the values finds repeated keys,
-// together with other errors. The error is a *Fault.
+// Root returns the root of the only YAML document in the text. Root accepts repeated keys, because the later walk
+// through the values finds them together with other errors. The error is a *Fault.
 func Root(text []byte) (Value, error) {
 	root, err := Parse(text, parser.AllowDuplicateMapKey())
 	if err != nil {
