@@ -87,11 +87,12 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// expression selects the users of the last blast (large campaign). The service evaluates this audience expression.
+// expression selects the users of the last blast (large campaign). The service, and not the demo, evaluates this
+// audience expression.
 const expression = "vip | new - country/my"
 
-// sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. The users of the
-// earlier blasts have already received a message from each of them.
+// sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. Each user of
+// the earlier blasts has already received one message from each of these blasts.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)

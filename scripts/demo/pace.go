@@ -102,7 +102,7 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	return all, context.Cause(ctx)
 }
 
-// sender takes batches of users from the channel work, and sends to each batch when the pacer allows it.
+// sender takes batches of users from the Go channel "work", and sends to each batch when the pacer allows it.
 func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -134,7 +134,7 @@ func count(sends []sent) (total, busiest int) {
 	return total, busiest
 }
 
-// firstOf returns the first users of a set. The argument most is the maximum number of users.
+// firstOf returns the first users of a set. The result contains at most "most" users.
 func firstOf(users *roaring.Bitmap, most int) []uint32 {
 	list := make([]uint32, min(most, int(users.GetCardinality())))
 	return list[:users.ManyIterator().NextMany(list)]

@@ -64,8 +64,8 @@ func pack(ids []string) (packed [][16]byte, ok bool) {
 	return packed, true
 }
 
-// sendAll makes filter calls for all users in batches, and prints the number of users per second. The function part
-// sets the users of a batch.
+// sendAll makes filter calls for all users in batches, and prints the number of users per second. The argument "part"
+// is a function that stores the users of a batch in the request.
 func sendAll(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest, form string,
 	users int, part func(request *client.FilterRequest, from, to int)) error {
 	calls, ctx := errgroup.WithContext(ctx)

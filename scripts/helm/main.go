@@ -1,10 +1,11 @@
-// Command helm renders a Helm chart with the engine of Helm, in the same way as `helm template`. It also checks the
-// values against the schema of the chart.
+// Command helm renders a Helm chart with the engine of Helm, in the same way as `helm template`. Command helm also
+// checks the values against the schema of the chart.
 //
 //	helm CHART RELEASE NAMESPACE [VALUES…]
 //
-// Command helm has a Go module of its own, because no other code needs Helm. It uses only the engine of Helm, because
-// compiling all of Helm takes minutes. The target `make chart` runs the real Helm program on the same chart.
+// Command helm has a Go module of its own, because no other code needs Helm. Command helm uses only the engine of
+// Helm, because compiling all of Helm takes minutes. The target `make chart` runs the real Helm program on the same
+// chart.
 package main
 
 import (

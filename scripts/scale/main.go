@@ -22,9 +22,9 @@ func main() {
 	}
 }
 
-// These constants are the seconds of processor time that a decision about one user takes. The values for Redis masters,
-// for the service and for calls with one user are from docs/benchmarks.md. The values for the campaign engine and for a
-// replica are from the first blast of the demo.
+// These constants are the seconds of processor time that a decision about one user takes. The values for Redis
+// masters, for the service, and for calls with one user are measurements from docs/benchmarks.md. The values for the
+// campaign engine and for a replica were measured in the first blast of the demo.
 const (
 	nearMaster  = 1.4e-6  // consecutive users, in calls with 65,536 users
 	farMaster   = 6.1e-6  // random users, who all have earlier sends
@@ -57,7 +57,7 @@ func loads() map[string]sizing.Load {
 	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
 }
 
-// order is the order of the loads in the columns of the output.
+// order lists the names of the loads in the order of the output columns.
 var order = []string{"270 million", "1 billion"}
 
 func report(out io.Writer) error {
@@ -128,7 +128,7 @@ func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Da
 func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
 
 // network returns the monthly price of the network traffic to Redis, from Redis, and to the replicas. Two thirds of
-// this traffic goes from one availability zone to another.
+// the traffic to and from Redis goes from one availability zone to another.
 func network(l sizing.Load) float64 {
 	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
 	return bytes * 2 / 3 / gib * networkPrice
