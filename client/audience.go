@@ -243,9 +243,9 @@ func (p *Parts) batches() iter.Seq[batch] {
 
 // AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If
 // HasCode(err, CodeGone) is true, the service no longer has the generation of the audience. After an AudienceError,
-// the service keeps the sends that it has already recorded. A new run with the same message id and the current
-// generation returns the users of the recorded sends as replayed. After any other error, a new run with the
-// Generation of the AudienceError completes the interrupted run.
+// the service keeps the sends that it has already recorded. After such an error, a new call of FilterAll with the
+// same message id and the current generation returns the users of the recorded sends as replayed. After any other
+// error, a new call of FilterAll with the Generation of the AudienceError completes the interrupted one.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response
@@ -280,7 +280,8 @@ func (r *reached) add(users int) {
 	r.users += uint64(users)
 }
 
-// fault returns an AudienceError with err and the progress of the run, or nil if err is nil.
+// fault returns an AudienceError with the error err and the numbers of parts and users that have a result, or nil if
+// err is nil.
 func (p *Parts) fault(r reached, err error) error {
 	if err == nil {
 		return nil

@@ -38,7 +38,7 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 }
 
 // FilterParts works like FilterAll, but only for the given parts of r.Audience. The argument parts holds all parts of
-// the audience, or only those that an earlier run has not completed.
+// the audience, or only those that an earlier, interrupted call has not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {
 	var done reached

@@ -75,7 +75,7 @@ type limitRoom struct {
 // horizon returns the time for which the permits of one request should be enough.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead returns how long before the last slot in the stock the Pacer requests the next batch of permits.
+// lead returns how long before the slot of its last unused permit the Pacer requests the next batch of permits.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
 // batch returns the number of permits to request: how many callers will probably use within the horizon, computed from
@@ -201,8 +201,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive adds the permits of a response to the stock. If the service refused some permits, arrive decides when to ask
-// again, or which error waiting callers get.
+// arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
+// arrive decides when to ask again, or which error waiting callers get.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)

@@ -160,7 +160,7 @@ func (p *Pacer) Dropped() int64 {
 	return p.dropped
 }
 
-// drop removes permits from the stock that are too old, or that the service may have taken back.
+// drop removes unused permits that are too old, or that the service may have taken back.
 func (p *Pacer) drop(now time.Time) {
 	p.stock.lapse(now)
 	p.dropped += int64(p.stock.drop(now))
@@ -274,7 +274,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give moves permits whose slot (start time) has come from the stock to a waiting caller.
+// give moves unused permits whose slot (start time) has come to a waiting caller.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t
@@ -282,7 +282,7 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends the wait of all callers for whom the stock does not have enough permits, with the error err.
+// refuse ends, with the error err, the wait of all callers for whom the Pacer does not have enough permits.
 func (p *Pacer) refuse(err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

@@ -79,9 +79,9 @@ func (p *Pacer) ended() {
 	}
 }
 
-// leftover removes all permits from the Pacer's stock. leftover returns, for each request that may have permits with
-// future slots, the number of its permits. leftover also returns a request without a response, because the service may
-// have granted its permits.
+// leftover removes all unused permits from the Pacer. leftover returns, for each request that may have permits with
+// future slots, the number of its permits. leftover also returns a request without a response, because the service
+// may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,8 @@ type stockRun struct {
 	of      *asking       // the request that got the permits; nil: their slots are past
 }
 
-// due returns how many permits of the run may be used now, because their slots are not later than now.
+// due returns how many permits of the run (permits with equal distances) may be used now, because their slots are not
+// later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
 	case passed < 0:
@@ -40,17 +41,18 @@ func (r *stockRun) due(now time.Time) int {
 // last returns the slot (start time) of the last permit of the run (permits with equal distances).
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
-// cut removes the first n permits from the run and returns the slot of the last removed permit.
+// cut removes the first n permits from the run (permits with equal distances) and returns the slot of the last
+// removed permit.
 func (r *stockRun) cut(n int) (slot time.Time) {
 	slot = r.at.Add(time.Duration(n-1) * r.every)
 	r.at, r.permits = slot.Add(r.every), r.permits-n
 	return slot
 }
 
-// add puts the permits of a response into the stock. The wait for a permit counts from the arrival of the response,
-// and the age of a permit counts from the start of the client's attempt. In the response to a repeated call, past
-// slots have a wait of 0 and may be as old as the first attempt. The Pacer uses permits whose slots are past only
-// within the time inTime after the first attempt.
+// add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from
+// the arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response
+// to a repeated call, past slots have a wait of 0 and may be as old as the first attempt. The Pacer uses permits
+// whose slots are past only within the time inTime after the first attempt.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -66,7 +68,7 @@ func (s *stock) add(answer *timely, of *asking) {
 	s.sort()
 }
 
-// lasts returns, for each request with permits in the stock, the slot of its last permit.
+// lasts returns, for each request with unused permits, the slot of its last permit.
 func (s *stock) lasts() map[*asking]time.Time {
 	lasts := map[*asking]time.Time{}
 	for i := range s.runs {
@@ -77,7 +79,7 @@ func (s *stock) lasts() map[*asking]time.Time {
 	return lasts
 }
 
-// remove removes the permits of the given request from the stock.
+// remove removes the permits of the given request from the Pacer's unused permits.
 func (s *stock) remove(of *asking) {
 	s.runs = slices.DeleteFunc(s.runs, func(r stockRun) bool {
 		if r.of == of {
@@ -87,7 +89,7 @@ func (s *stock) remove(of *asking) {
 	})
 }
 
-// lapse removes those permits from the stock whose lease has ended before their slot.
+// lapse removes those unused permits whose lease has ended before their slot.
 func (s *stock) lapse(now time.Time) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -103,13 +105,13 @@ func (s *stock) lapse(now time.Time) {
 	s.runs = left
 }
 
-// sort sorts the runs in the stock by the slot of their first permit.
+// sort sorts the runs of unused permits by the slot of their first permit.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits, of which "at" is the latest slot, to the stock. The Pacer gives the permits that were
-// put back to the next callers, before all other permits.
+// putBack returns n permits, of which "at" is the latest slot, to the Pacer's unused permits. The Pacer gives the
+// permits that were put back to the next callers, before all other permits.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -118,7 +120,8 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	}
 }
 
-// taken is a number of permits that were removed from the stock together.
+// taken describes permits that were taken from the stock together: their number, their latest slot and how long they
+// may be used.
 type taken struct {
 	permits int
 	latest  time.Time     // latest slot
@@ -126,7 +129,7 @@ type taken struct {
 	until   time.Time     // time until which all of them may be used
 }
 
-// take removes up to n permits whose slot has come from the stock.
+// take removes up to n permits whose slot has come from the Pacer's unused permits.
 func (s *stock) take(now time.Time, n int) (t taken) {
 	for t.permits < n && len(s.runs) > 0 {
 		upTo := now
@@ -147,8 +150,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead removes all permits from the stock. For each request that has permits with slots after now, ahead returns the
-// number of its permits.
+// ahead removes all unused permits from the Pacer. For each request that has permits with slots after now, ahead
+// returns the number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -161,8 +164,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards permits in the stock that are too old, and returns their number. The slots of discarded permits are
-// past, so the Pacer cannot give these permits back to the service.
+// drop discards unused permits that are too old, and returns their number. The slots of discarded permits are past,
+// so the Pacer cannot give these permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -180,7 +183,8 @@ func (s *stock) drop(now time.Time) (dropped int) {
 	return dropped
 }
 
-// cut removes n permits from the first run of the stock and returns the slot of the last removed permit.
+// cut removes n permits from the Pacer's unused permits, out of their first run, and returns the slot of the last
+// removed permit.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n
@@ -193,10 +197,10 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// next returns the slot of the stock's next permit. The stock must not be empty.
+// next returns the slot of the next unused permit. The stock must not be empty.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
-// last returns the slot of the stock's last permit, or the zero time if the stock is empty.
+// last returns the slot of the last unused permit, or the zero time if there is none.
 func (s *stock) last() (last time.Time) {
 	for _, r := range s.runs {
 		if r.last().After(last) {
