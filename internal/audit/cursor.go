@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads the payload of a frame in an audit file. After the first fault in the payload, every read returns zero.
+// cursor reads the payload of a frame (one stored record with its checksums) in an audit file. After the first fault
+// in the payload, every read returns zero.
 type cursor struct {
 	rest []byte
 	err  error

@@ -34,8 +34,8 @@
 //
 // # Files
 //
-// An audit file is the text "capaudit" followed by frames. In an audit file, numbers are encoded as varints, and
-// signed numbers as zigzag varints. Checksums have a fixed size:
+// An audit file is the text "capaudit" followed by frames: stored records, each with its length and checksums. In an
+// audit file, numbers are encoded as varints, and signed numbers as zigzag varints. Checksums have a fixed size:
 //
 //	frame    kind (1 byte), length of the payload, checksum of both (2: the halves of their CRC-32C,
 //	         xor), payload, CRC-32C of all of that (4), little endian
@@ -54,7 +54,7 @@
 // bytes in an audit file. Audit files whose user ids are not dense have format 2 and hold id images (64-bit hashes)
 // as Rice-coded gaps; see images.go.
 //
-// An audit file without an end frame is still open, or its writer died. If the last frame of an audit file without an
-// end frame is incomplete, the file counts as torn (TornError). A torn audit file does not count as damaged
-// (DamageError).
+// If an audit file has no end frame, its writer is still writing, or has died. If the last frame of an audit file
+// without an end frame is incomplete, the file counts as torn (TornError). A torn audit file does not count as
+// damaged (DamageError).
 package audit

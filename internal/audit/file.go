@@ -94,8 +94,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of a frame's kind and length. Because of the checksum of kind and length, a reader does
-// not mistake a damaged length for a file that ends early.
+// shortSum returns a checksum of the kind and the length of a frame in an audit file. Because of the checksum of kind
+// and length, a reader does not mistake a damaged length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

@@ -97,7 +97,7 @@ func UnsealIDs(raw []byte) (IDs, error) {
 	return parseIDs(d.Kind, d.Check)
 }
 
-// Count returns the number of users in the group.
+// Count returns the number of users in a group of an audit record.
 func (g *Group) Count() int {
 	if g.Users != nil {
 		return int(g.Users.Cardinality())
@@ -105,7 +105,7 @@ func (g *Group) Count() int {
 	return len(g.Images)
 }
 
-// Has reports whether the user is in the group.
+// Has reports whether the user is in the group of the audit record.
 func (g *Group) Has(user capping.UserID) bool {
 	if g.Users != nil {
 		return user <= capping.MaxDense && g.Users.Contains(capping.Dense(user))
@@ -114,7 +114,7 @@ func (g *Group) Has(user capping.UserID) bool {
 	return found
 }
 
-// All yields the users of the group in ascending order.
+// All yields the users of a group of an audit record in ascending order.
 func (g *Group) All() iter.Seq[capping.UserID] {
 	if g.Users == nil {
 		return slices.Values(g.Images)
@@ -128,7 +128,7 @@ func (g *Group) All() iter.Seq[capping.UserID] {
 	}
 }
 
-// AppendUsers appends the users of the group in ascending order to dst.
+// AppendUsers appends the users of a group of an audit record to dst, in ascending order.
 func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
 	dst = slices.Grow(dst, g.Count())
 	for user := range g.All() {

@@ -114,8 +114,9 @@ func (c *cursor) images() []capping.UserID {
 	return images
 }
 
-// bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
-// so that every run of zeros ends. The method end of bitReader then returns the error that the input was too short.
+// bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value
+// 1, so that every sequence of zeros ends. The method end of bitReader then returns the error that the input was too
+// short.
 type bitReader struct {
 	in []byte
 	at int // position in bits
@@ -148,7 +149,8 @@ func (r *bitReader) bits(n uint) (v uint64) {
 	return v
 }
 
-// zeros reads a run of zeros and the bit with the value 1 that follows, and returns the length of the run.
+// zeros reads consecutive bits with the value 0 and the following bit with the value 1, and returns the number of
+// bits with the value 0.
 func (r *bitReader) zeros() (n uint64) {
 	for {
 		run := min(bits.TrailingZeros64(r.window()), 48)

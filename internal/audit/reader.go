@@ -12,9 +12,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads an audit file from beginning to end. A Reader checks every frame's checksum and every number, text and
-// bitmap. A Reader rejects an audit file in which sequence numbers are missing without a Gap frame. A Reader keeps one
-// frame and the dictionaries of texts in memory. A Reader is not safe for concurrent use.
+// Reader reads an audit file from beginning to end. A Reader checks every checksum in an audit file, and every
+// number, text and bitmap. A Reader rejects an audit file in which sequence numbers of records are missing, unless a
+// Gap frame says that the records were lost. A Reader keeps one record and the dictionaries of texts in memory. A
+// Reader is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
 	offset int64 // end of the last whole frame, in bytes
@@ -58,22 +59,22 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Header returns the header of the audit file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position of the next frame in the audit file, in bytes. All frames of the file before the returned
+// Offset returns the position of the next frame in the audit file, in bytes. All frames of the audit file before this
 // position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the reader has read the end frame of the audit file. An audit file with an end frame was closed
-// and is intact.
+// Ended reports whether the reader has read the end frame of the audit file. An audit file with an end frame was
+// closed by its writer, and is complete.
 func (r *Reader) Ended() bool { return r.ended }
 
 // So returns the end frame that would close the audit file at the current position of the Reader. Callers use So to
 // complete an audit file whose writer died before it wrote an end frame.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
-// Next returns the next frame after the header. Next returns io.EOF if the audit file ends between two frames (see
-// Ended), and a *TornError if the file ends inside a frame. For all other faults of the audit file, Next returns a
-// *DamageError, or the error of the underlying io.Reader. After an error, every call of Next returns the same error.
-// The caller of Next owns the memory of the returned record.
+// Next returns the next frame of the audit file (a record, a gap or the end). Next returns io.EOF if the audit file
+// ends between two frames (see Ended), and a *TornError if the file ends inside a frame. For all other faults of the
+// audit file, Next returns a *DamageError, or the error of the underlying io.Reader. After an error, every call of
+// Next returns the same error. The caller of Next owns the memory of the returned record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed
@@ -122,7 +123,7 @@ func (r *Reader) cut(err error, part []byte) error {
 	return err
 }
 
-// frame reads one frame of the audit file and verifies its checksums.
+// frame reads one frame (a stored record) of the audit file and verifies its checksums.
 func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	head, length, err := r.head()
 	if err != nil {

@@ -112,9 +112,9 @@ type Group struct {
 	wide    bool // encoded holds id images
 }
 
-// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file.
-// The ids that SetSorted gets must be in strictly ascending order. The group uses the memory of the argument buffer
-// until the group is encoded; SetSorted returns the extended buffer.
+// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file
+// and not read. The ids that SetSorted gets must be in strictly ascending order. The group uses the memory of the
+// argument buffer until the group is encoded; SetSorted returns the extended buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)
@@ -130,8 +130,8 @@ func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	return buffer
 }
 
-// check returns an error if the group is invalid. wide is true if the group must hold id images (64-bit hashes) instead
-// of dense ids.
+// check returns an error if the group of users is invalid. The argument "wide" is true if the group must hold id
+// images (64-bit hashes) instead of dense ids.
 func (g *Group) check(wide bool) error {
 	denied := g.Outcome == Denied
 	switch {
@@ -167,8 +167,8 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// SetChange describes a call that added users to a set or removed users from it. The groups of the Record hold the
-// users whom the call added or removed.
+// SetChange describes a call that added users to a set or removed users from it. The groups of a Record of a changed
+// set hold the users whom the call added or removed.
 type SetChange struct {
 	Set       string
 	At        capping.Instant // the instant from which the changes count

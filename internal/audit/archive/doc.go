@@ -11,8 +11,8 @@
 // (complete) audit file must have the SHA-256 in the file's index entry. Every frame (record with its length and
 // checksums) must match its checksum, and every bitmap must be sorted. Index entries, erasures and policies have
 // checksums of their own. If an audit file fails a check, the archive returns a *FileError in place of the records of
-// the file. The archive reads an open audit file up to its last whole frame, because the writer may still be writing
-// after this frame.
+// the file. The archive reads an open audit file up to its last complete record, because the writer may still be
+// writing after this record.
 //
 // # Concurrent writers
 //

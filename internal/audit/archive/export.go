@@ -92,10 +92,11 @@ type row[ID int64 | string] struct {
 // milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// RowOf returns the export row for all users of a group, without the user id, which the caller adds.
+// RowOf returns the export row for all users of a group of an audit record, without the user id, which the caller
+// adds.
 func RowOf(r *audit.Record, g *audit.Group, channel string) Row { return rowOf[int64](r, g, channel) }
 
-// NamedRowOf returns the export row for one user of a group, with the text of the user's id.
+// NamedRowOf returns the export row for one user of a group of an audit record, with the text of the user's id.
 func NamedRowOf(r *audit.Record, g *audit.Group, channel, user string) NamedRow {
 	row := rowOf[string](r, g, channel)
 	row.UserID = user

@@ -102,8 +102,8 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	return f, nil
 }
 
-// scan checks the kind of ids and all frames of an audit file. scan ignores an incomplete frame at the end of an open
-// file.
+// scan checks the kind of ids and all frames (records with checksums) of an audit file. scan ignores an incomplete
+// frame at the end of an open file.
 func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
 	r, err := audit.NewReader(bytes.NewReader(raw))
@@ -129,8 +129,8 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs returns nil for an error that only reports the regular end of an audit file, or an incomplete last frame of an
-// open file. tornIs returns every other error unchanged.
+// tornIs returns nil for an error that only reports the regular end of an audit file, or an incomplete record at the
+// end of an open file. tornIs returns every other error unchanged.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {

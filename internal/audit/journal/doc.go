@@ -3,9 +3,9 @@
 //	call decided → in the background: users into groups → tape (memory) → each second a file of the room (disk)
 //	             → rolled → carrier → location
 //
-// An API response never waits for the journal. A background goroutine sorts the users of a call into groups. The
-// journal holds the lock of the tape (the queue of records in memory) only while it copies a record. A slow disk or
-// audit location delays no call.
+// An API response never waits for the journal. A background goroutine divides the users of a call into groups by
+// their outcome. The journal holds the lock of the tape (the queue of records in memory) only while it copies a
+// record. A slow disk or audit location delays no call.
 //
 // # Room
 //
@@ -27,8 +27,9 @@
 //   - The policy of a configuration version and every erasure are at the audit location before the records that follow
 //     them.
 //   - Records that the journal cannot write wait: up to 64 MiB in memory, and up to Config.MaxWaiting bytes on the
-//     disk. If the memory and the disk space for records are used up, the journal drops records one by one. The journal
-//     counts the dropped records, and stores their number and time as a gap frame in the audit file.
+//     disk. If the memory and the disk space for records are used up, the journal drops records one by one. The
+//     journal counts the dropped records, and stores their number and time in the audit file as a frame of its own,
+//     the gap frame.
 //
 // The journal does not compress audit files, because most of their bytes are bitmaps.
 package journal

@@ -64,8 +64,8 @@ func (p *sorters) take() *sorter {
 	return &sorter{wide: p.wide}
 }
 
-// groupsOf groups the users of a filter call by decision. The caller must encode the returned groups before it returns
-// the sorter to the pool.
+// groupsOf divides the users of a filter call into groups by their outcome. The caller must encode the groups that
+// groupsOf returned before it returns the sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
@@ -137,7 +137,8 @@ func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	return k
 }
 
-// groupsOfRelease groups the users of a release (removal of recorded sends) by the result of the release.
+// groupsOfRelease divides the users of a release (removal of recorded sends) into groups by the result of the
+// release.
 func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
 	s.begin(3)
 	s.bins[capping.ReleaseUnavailable].Outcome = audit.ReleaseUnavailable

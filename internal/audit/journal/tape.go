@@ -94,7 +94,7 @@ func (t *tape) lose(r *audit.Record) {
 	t.lastLost = true
 }
 
-// closeGap appends a gap frame with the number of lost records, if records were lost since the last frame.
+// closeGap appends a frame with the number of lost records, if records were lost since the last frame.
 func (t *tape) closeGap() {
 	if t.gap.Lost > 0 {
 		t.pending = t.encoder.AppendGap(t.pending, t.gap)
@@ -133,7 +133,8 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written notes that the frames from the last take are on the disk, so that they no longer count as memory of the tape.
+// written notes that the frames that take removed are on the disk, so that they no longer count as memory of the
+// tape.
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

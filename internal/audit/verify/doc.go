@@ -37,9 +37,10 @@
 //
 // # Cost
 //
-// Verify reads the records once to check and count them, and then once for each pass. A pass covers some blocks of
-// 65,536 neighbouring ids, with at most Config.Events events (effects of a call on a user) of 12 bytes. If ids are
-// not dense 32-bit numbers, a pass covers blocks of id images (64-bit hashes) with the same upper 16 bits, and an
-// event takes 24 bytes. Each pass of verify sorts the events of its blocks by user and judges the users on all cores.
-// In addition to the events, verify keeps 48 bytes in memory for each audit record.
+// Verify reads the audit records once to check and count them, and then once for each pass (each pass checks a part
+// of the users). A pass covers some blocks of 65,536 neighbouring ids, with at most Config.Events events (effects of
+// a call on a user) of 12 bytes. If ids are not dense 32-bit numbers, a pass covers blocks of id images (64-bit
+// hashes) with the same upper 16 bits, and an event takes 24 bytes. Each pass of verify sorts the events of its
+// blocks by user and judges the users on all cores. In addition to the events, verify keeps 48 bytes in memory for
+// each audit record.
 package verify

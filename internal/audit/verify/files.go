@@ -230,7 +230,7 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 		Text: "the index entry differs from its file: " + e.Key})
 }
 
-// read reads the frames of an audit file, counts the records, and reports lost records.
+// read reads the frames (stored records) of an audit file, counts the records, and reports lost records.
 func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary, error) {
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"capper/internal/share"
 )
 
-// pass collects the sends and releases of the users of some blocks of ids, and checks these sends against the limits.
+// pass collects the sends and releases of the users in some blocks of 65,536 ids, and checks these sends against the
+// limits.
 type pass struct {
 	*work
 	table
@@ -35,7 +36,7 @@ type pass struct {
 	zones   []uint16
 }
 
-// loaded is a segments generation that a pass of verify keeps in memory.
+// loaded is a segments generation that verify keeps in memory while it reads the audit records.
 type loaded struct {
 	world    uint16
 	segments capping.Segments
@@ -77,11 +78,12 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits of an id image are the
-// number of the block to which it belongs.
+// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits of an id image (64-bit
+// hash) are the number of the block of users to which the id image belongs.
 const imageBits = 48
 
-// countBlocks counts the users of a group by block of 65,536 ids, and adds the numbers to counts.
+// countBlocks counts the users of a group of an audit record for each block of 65,536 ids, and adds the numbers to
+// counts.
 func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	for _, image := range g.Images {
 		counts[image>>imageBits]++
@@ -222,7 +224,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
 
-// gather adds the effects of a recorded call on the sends of those users whom the pass covers.
+// gather adds the effects of a recorded call on the sends of those users whom the current pass over the audit checks.
 func (p *pass) gather(r *audit.Record) {
 	number := uint32(len(p.calls))
 	for i := range r.Groups {
@@ -283,8 +285,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load reads a segments generation and keeps it in memory. A pass needs the segments generations in the order of time,
-// so a few of them in memory suffice.
+// load reads a segments generation and keeps it in memory. A pass over the audit needs the segments generations in
+// the order of time, so a few of them in memory suffice.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -297,7 +299,7 @@ func (p *pass) load(i uint16) capping.Segments {
 	return found
 }
 
-// generationsHeld is the number of segments generations that a pass keeps in memory at the same time.
+// generationsHeld is the number of segments generations that verify keeps in memory at the same time.
 const generationsHeld = 2
 
 func (p *pass) segmentsOf(i uint16) capping.Segments {
@@ -309,7 +311,8 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 	return nil
 }
 
-// users calls the function do for each block of ids of the pass, with those of the given users who are in the block.
+// users calls the function "do" for each block of 65,536 ids that the pass covers, with those of the given users who
+// are in the block.
 func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	end := p.first + len(p.blocks)
 	if users.Cardinality() <= few {
@@ -358,7 +361,8 @@ func (p *pass) memberships(
 	return codes, zones
 }
 
-// note appends an event (effect of a call on a user's sends) for each of the given users of one block of ids.
+// note appends an event (effect of a call on a user's sends) for each of the given users, who are in one block of
+// 65,536 ids.
 func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	codes, zones := p.memberships(number, what, len(ids), func(capping.Segments) []uint32 { return ids })
 	events := p.blocks[key-p.first]
@@ -371,7 +375,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within returns those of the given id images (64-bit hashes) whose users the pass covers.
+// within returns those of the given id images (64-bit hashes) whose users the current pass over the audit checks.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {

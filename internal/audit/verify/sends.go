@@ -43,8 +43,8 @@ type event struct {
 	what    happening
 }
 
-// happens returns the effect of a call on the sends of the users in a group of its record. ok is false if the call has
-// no effect on these sends.
+// happens returns the effect of a call on the sends of the users in one group of the call's audit record. The result
+// ok is false if the call has no effect on these sends.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:

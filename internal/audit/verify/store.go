@@ -190,7 +190,7 @@ func displaced(sends []send, i int) bool {
 	return newer >= capping.LogBound
 }
 
-// ask asks the store whether it holds the sends that a pass expects there.
+// ask asks the store whether it holds the sends that, according to the audit, it should hold.
 func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) error {
 	questions := p.questions(list)
 	unanswered, err := c.askAll(ctx, p, questions)
