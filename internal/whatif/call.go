@@ -156,9 +156,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls the function "each" for the key of every block of 65,536 ids with users of the call, in ascending
-// order. During a call of the function "each", c.cursors holds, for each group of the record, the position of the
-// block with this key, or of the next block. After the last block, blocks checks the users who are still queued.
+// blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
+// call of the function "each", c.cursors holds, for each group of the record, the position of the block with this
+// key, or of the next block. After the last block of ids, blocks checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -182,7 +182,7 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// in reports whether the group has users in the current block of ids, which has the given key.
+// in reports whether the group of the audit record has users in the current block of ids, which has the given key.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key
@@ -223,7 +223,7 @@ func (c *call) block(key int) error {
 	return nil
 }
 
-// number returns the number by which the histories of users refer to the call.
+// number returns the number by which users' histories (lists of their sends) refer to the call.
 func (c *call) number() uint32 {
 	if !c.numbered {
 		c.n = c.histories.call(capping.Entry{At: c.r.At, Channel: c.r.Channel, Token: c.token})
@@ -232,7 +232,7 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// take queues the users of a group in one block of ids, so that flush checks them one by one.
+// take queues the users of a group who are in one block of ids, so that flush checks them one by one.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	c.ids = users.AppendAt(c.ids[:0], at)
 	c.users = capping.AppendUsers(c.users, c.ids)
@@ -245,7 +245,7 @@ func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	return c.flush()
 }
 
-// flush checks the queued users, and adds their outcomes to the histories and counts.
+// flush checks the queued users, and adds their outcomes to their histories (lists of sends) and to the counts.
 func (c *call) flush() error {
 	users, groups := c.users, c.groups
 	c.users, c.groups = c.users[:0], c.groups[:0]
@@ -266,8 +266,8 @@ func (c *call) flush() error {
 	return nil
 }
 
-// look finds out which of the queued users need a new decision. look judges a user again if the rules for the user, or
-// the user's two histories, differ.
+// look finds out which of the queued users need a new decision. look judges a user again if the rules for the user
+// differ between the policies, or if the user's two histories differ.
 func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.codes, c.numbers = resized(c.codes, len(users)), resized(c.numbers, len(users))
 	c.segments.Numbers(c.byID(users), c.numbers)
@@ -295,8 +295,8 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// byID converts users from their numbers in the histories to their ids. The returned slice is valid until the next call
-// of byID.
+// byID converts users from their small numbers in the replay to their ids. The returned slice is valid until the next
+// call of byID.
 func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }

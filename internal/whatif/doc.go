@@ -6,20 +6,22 @@
 //
 // # Demand
 //
-// Every decided user of a recorded filter call counts as one request for a send, in the order of the records, including
-// denied users. The replay assumes that callers ask again for a denied user exactly as often as recorded. Unavailable
-// users do not count as requests, because their retries count. If a record calls a send a repetition, but the first
-// send is in no record, the repetition counts as the send. A first send that is in no record is older than the audit,
-// or belongs to a call whose response was lost. A release removes the sends of the message from both histories. A send
-// that ignored the limits (exempt) counts in both histories.
+// Every decided user of a recorded filter call counts as one request for a send, in the order of the records,
+// including denied users. The replay assumes that callers ask again for a denied user exactly as often as recorded.
+// Unavailable users do not count as requests, because their retries count. If a record calls a send a repetition, but
+// the first send is in no record, the repetition counts as the send. A first send that is in no record is older than
+// the audit, or belongs to a call whose response was lost. A release removes the sends of the message from both
+// histories of a user: from the recorded sends and from those under the other policy. A send that ignored the limits
+// (exempt) counts in both histories of a user.
 //
 // # Two histories
 //
-// Each user has two histories: the recorded sends, and the sends under the other policy. The recorded outcome remains
-// valid while both histories are equal and the rules for the user's send have not changed. The recorded outcome remains
-// valid even if the decision depended on milliseconds that no record contains. The replay judges all other users with
-// the code of the service: a capping.Capper reads the histories under the other policy, as of the record's time. A
-// replay under the limits that were in force therefore changes the outcome of no user.
+// Each user has two histories: the recorded sends, and the sends under the other policy. The recorded outcome for a
+// user remains valid while both histories of the user are equal and the rules for the user's send have not changed.
+// The recorded outcome remains valid even if the decision depended on milliseconds that no record contains. The
+// replay judges all other users with the code of the service: a capping.Capper reads the sends under the other
+// policy, as of the record's time. A replay under the limits that were in force therefore changes the outcome of no
+// user.
 //
 // The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same
 // quiet hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits
@@ -32,14 +34,15 @@
 //
 // # Memory and speed
 //
-// A history is a list of call numbers, 4 bytes each, in a memory block of 16, 32, 64 … bytes. A page holds the
-// histories of 65,536 neighbouring ids. For each user, a slot of 4 bytes says where the user's memory block is. A
-// page with few users allocates slots in groups of 64 ids. A user has a second list of call numbers only if the
-// user's two histories differ. While the replay has judged no user of a page, the sends to the page's users remain in
-// the bitmaps of the records. If all users of a block of ids have equal histories, and the rules are the same, the
-// replay processes the block's bitmap at once. As soon as the outcome of one user of a page has changed, the page
-// needs 2 bytes and one bit more for each id. The replay removes sends from the histories when no limit counts them
-// any more. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of a core.
+// The replay stores a history (list of a user's sends) as call numbers of 4 bytes, in a memory block of 16, 32, 64 …
+// bytes. A page holds the histories of 65,536 neighbouring ids. For each user, a slot of 4 bytes says where the
+// memory block with the user's sends is. A page with few users allocates slots in groups of 64 ids. A user has a
+// second list of sends only if the user's two histories differ. While the replay has judged no user of a page, the
+// sends to the page's users remain in the bitmaps of the records. If all users of a block of 65,536 ids have equal
+// histories, and the rules are the same, the replay processes the block's bitmap at once. As soon as the outcome of
+// one user of a page has changed, the page needs 2 bytes and one bit more for each id. The replay removes a send from
+// the histories of users when no limit counts the send any more. The replay checks 4,096 users at a time, so that the
+// data of these users stays in the cache of a core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
 // records (package numbering). The numbers of users take about 20 bytes of memory more for each user. For lookups in

@@ -197,7 +197,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 	return p, nil
 }
 
-// retain extends the time for which the replay keeps histories to the retention of the policy.
+// retain extends the time for which the replay keeps the sends of users to the retention of the policy.
 func (e *engine) retain(policy *capping.Policy) {
 	retention := policy.Retention(e.cfg.Widen)
 	if e.longest = max(e.longest, retention); e.shortest == 0 || retention < e.shortest {

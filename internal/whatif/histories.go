@@ -41,8 +41,8 @@ func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	return h.numbers.Record(r)
 }
 
-// call stores time, channel and message of a call that sent a message, and returns the number by which histories refer
-// to the call.
+// call stores time, channel and message of a call that sent a message, and returns the number by which the histories
+// of users refer to the call.
 func (h *histories) call(e capping.Entry) uint32 {
 	before := cap(h.calls)
 	h.calls = capping.Log(nil).Record(h.calls, e, -1)
@@ -55,7 +55,8 @@ func (h *histories) entry(call uint32) []byte {
 	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
 }
 
-// page returns the page for the block of 65,536 users with the given key, and creates the page if necessary.
+// page returns the page (the histories of 65,536 neighbouring users) with the given key, and creates the page if
+// necessary.
 func (h *histories) page(key int) *page {
 	if h.pages[key] == nil {
 		h.pages[key] = &page{bytes: func(n int) { h.bytes += int64(n) }}
@@ -64,8 +65,9 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// later notes that a call sent a message, under both policies, to the users in the block with the index i of a bitmap.
-// The page keeps the block of users as a whole until the replay needs the histories of single users.
+// later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
+// with the index i of a bitmap. A page of the replay keeps these users as one bitmap until the replay needs the
+// histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -73,7 +75,7 @@ func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	p.pending = append(p.pending, sent{users, i, call})
 }
 
-// pendingBytes returns how many bytes of memory the bitmaps take whose sends are not yet in the histories of single
+// pendingBytes returns how many bytes of memory those bitmaps take whose sends are not yet in the histories of single
 // users.
 func (h *histories) pendingBytes() (bytes int64) {
 	counted := map[*bitmap.Bitmap]bool{}
@@ -92,7 +94,7 @@ func (h *histories) pendingBytes() (bytes int64) {
 	return bytes
 }
 
-// settle adds to the histories of a page's users the sends that the page has kept as whole bitmaps.
+// settle adds the sends that a page has kept as whole bitmaps to the histories of the page's users.
 func (h *histories) settle(key int) {
 	p := h.pages[key]
 	if p == nil || len(p.pending) == 0 {
@@ -125,7 +127,7 @@ func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) 
 	p.set(low, h.first, h.second)
 }
 
-// read reads the two histories of a user from the page, without sends that no policy counts any more.
+// read reads the two histories of a user, without the sends that no policy counts any more.
 func (h *histories) read(p *page, low uint16) {
 	recorded, other := p.histories(p.place(low))
 	h.first = append(h.first[:0], h.live(recorded)...)
@@ -139,9 +141,9 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded returns those calls of a history that a store with its bounded logs would keep. If the channel of the newest
-// call has more than capping.LogBound calls, bounded removes the oldest call of this channel. bounded keeps at most
-// longest calls in total.
+// bounded returns those sends of a history that a store would keep, because a store bounds the number of sends in a
+// user's log. If the channel of the newest call has more than capping.LogBound calls, bounded removes the oldest call
+// of this channel. bounded keeps at most longest calls in total.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -194,7 +196,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// sent reports whether the recorded history of the user contains the message on the channel.
+// sent reports whether the recorded sends of the user contain the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {

@@ -12,10 +12,10 @@ import (
 // page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the other
 // policy.
 //
-// Each user with a history has a memory block of 4, 8, 16 … words. The memory block has a header and then the numbers
-// of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
-// (diverged), the numbers of the calls in the history under the other policy follow. A slot holds the location and
-// the length of the memory block of a user.
+// Each user with sends has a memory block of 4, 8, 16 … words. A user's memory block has a header and then the
+// numbers of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
+// (diverged), the numbers of the calls in the history under the other policy follow. A slot of a page holds the
+// location and the length of the memory block of a user.
 type page struct {
 	// A slot's value is the location of a user's memory block × 32, plus the binary logarithm of its words. The value 0
 	// means no history. A page with few users has its slots in groups. A page with many users has them in flat.
@@ -50,8 +50,8 @@ const (
 	partWords = 1 << maxClass
 )
 
-// The header of a user's memory block holds the numbers of recorded calls (16 bits) and of calls under the other
-// policy (15 bits). The last bit of the header says whether the user's two histories differ.
+// The header of a user's memory block holds the number of recorded calls (16 bits) and the number of calls under the
+// other policy (15 bits). The last bit of the header says whether the user's two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -64,7 +64,7 @@ func otherIn(header uint32) int { return int(header &^ divergedBit >> countBits)
 
 func differ(header uint32) bool { return header&divergedBit != 0 }
 
-// slot returns the slot with the location of a user's memory block, and creates the slot if necessary.
+// slot returns the slot that says where a user's memory block is, and creates the slot if necessary.
 func (p *page) slot(low uint16) *uint32 {
 	if p.flat != nil {
 		return &p.flat[low]
@@ -84,7 +84,8 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten replaces the groups of slots by one slice with the slots of all ids of the page, which is faster to read.
+// flatten replaces the slots of a page, which are in groups, by one slice with the slots of all ids of the page,
+// which is faster to read.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -96,7 +97,8 @@ func (p *page) flatten() {
 	p.groups = nil
 }
 
-// place returns the content of a user's slot, or 0 if the user has no history.
+// place returns the content of a user's slot (location and length of the memory block), or 0 if the user has no
+// sends.
 func (p *page) place(low uint16) uint32 {
 	switch {
 	case p == nil:
@@ -115,13 +117,13 @@ func (p *page) at(place uint32) []uint32 {
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
 }
 
-// header returns the header of the memory block at a location in the page.
+// header returns the first word (header) of a user's memory block at the given location.
 func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
-// histories returns the calls that sent a message to the user: the recorded calls, and the calls under the other
-// policy. The slices that histories returns share the memory of the page.
+// histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the calls under
+// the other policy. The slices that the method histories returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -135,7 +137,8 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// append adds a call to both histories of a user. ok is false if the user's memory block has no space left.
+// append adds a sending call to both histories of a user. The result ok is false if the user's memory block has no
+// space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
@@ -177,8 +180,8 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 	}
 }
 
-// resize replaces the memory block of a slot by an empty one with space for the given number of words. If the
-// argument words is 1, the slot gets no memory block.
+// resize replaces the memory block of a user's slot by an empty one with space for the given number of words. If the
+// argument words is 1, the user has no sends, and the slot gets no memory block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -197,7 +200,7 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc returns the location of a memory block of 1<<class words, whose content is undefined.
+// alloc returns the location of a new memory block for a user, of 1<<class words, whose content is undefined.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)

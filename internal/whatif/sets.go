@@ -25,7 +25,7 @@ type recordedSets struct {
 	groups []uint16       // for each user of the next decision, an index into the record's groups
 }
 
-// membership says whether the users of a group in an audit record were in a set, according to the record.
+// membership says whether the users in a group of an audit record were in a certain set at that time.
 type membership uint8
 
 const (
@@ -34,7 +34,8 @@ const (
 	stranger                   // the users were not in the set
 )
 
-// take reads from the groups of a record which users were in the suppressed sets of the policy that decided the call.
+// take reads from the groups of an audit record which users were in the suppressed sets of the policy that decided
+// the call.
 func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from capping.Segments, own bool) {
 	s.Segments, s.own, s.names, s.shown = from, own, suppressed(policy, r.Channel, r.Exempt), nil
 	for k, name := range s.names {

@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// settleRecorded updates the histories and counts for users whose recorded outcome remains valid.
+// settleRecorded adds the call to the histories and counts of users whose recorded outcome remains valid.
 func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	for i, user := range users {
 		outcome := c.r.Groups[groups[i]].Outcome
@@ -61,7 +61,7 @@ func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent boo
 	}
 }
 
-// settleJudged updates the histories and counts for users whom the replay has judged again.
+// settleJudged adds the call to the histories and counts of users whom the replay has judged again.
 func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.Decisions) {
 	if c.observe != nil {
 		c.observe(c.r, c.byID(users), d.Verdicts)
@@ -183,8 +183,8 @@ func (c *call) release() {
 	})
 }
 
-// settleReleases removes the released sends of users from both histories. If both histories of a user are equal, the
-// released sends of the user are already counted. A released send that is not in the recorded history counts as
+// settleReleases removes the released sends of users from both of their histories. If both histories of a user are
+// equal, the user's released sends are already counted. A released send that is not in the recorded history counts as
 // released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
