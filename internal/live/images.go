@@ -13,8 +13,9 @@ import (
 // and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
 // that determine membership separately from its bitmap.
 
-// decided holds those users for whom a live change, and not the build, determines whether they are in a set. A decided
-// is immutable: the method put returns a copy that shares the unchanged blocks. The zero decided contains no users.
+// decided holds those users for whom a live change, and not the build, determines whether they are in a set. The
+// users with live changes (type decided) are stored immutably: the method put returns a copy that shares the
+// unchanged blocks. The zero decided contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
 }
@@ -50,7 +51,7 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// decide returns, for each user of the block, the membership by a live change, if the change overrides a build of the
+// decide returns, for each user of a block, the membership by a live change, if the change overrides a build of the
 // set with the as-of time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
@@ -96,8 +97,8 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 	}
 }
 
-// viewOfImages returns a View with all changes of the list, for users who are images. viewOfImages reuses the unchanged
-// blocks of the earlier view "before".
+// viewOfImages returns a View (the members of a set) with all changes of the list, for users with id images (64-bit
+// numbers). viewOfImages reuses the unchanged blocks of the earlier view "before".
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {
@@ -113,7 +114,8 @@ func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *V
 	return v
 }
 
-// blockKeys returns the distinct keys (upper bits) of the blocks that contain the users.
+// blockKeys returns the distinct upper bits of the given users; users with equal upper bits are stored in the same
+// block.
 func blockKeys(users []capping.UserID) []uint32 {
 	seen := make(map[uint32]bool, len(users))
 	for _, user := range users {

@@ -8,10 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// list holds the live changes (changes by API calls) of one set: the latest change of each user. The changes are
-// stored in blocks, in ascending order of users. All users of a block have the same upper bits in their number, and
-// these bits are the key of the block. A change takes 10 bytes of memory for a user below 2^32, and 14 bytes for
-// other users.
+// list holds the live changes (changes by API calls) of one set: the latest change of each user. The list stores the
+// changes in blocks of users with equal upper bits, in ascending order of users. All users of a block have the same
+// upper bits in their number, and these bits are the key of the block. A change takes 10 bytes of memory for a user
+// below 2^32, and 14 bytes for other users.
 type list struct {
 	blocks map[uint32]*block // by the key of the block; see keyOf
 	counts [kinds]int
@@ -21,8 +21,8 @@ type list struct {
 	dropped uint64           // number of changes whose users were removed from the journal
 }
 
-// journalMax is the maximum number of users in the journal of a list, which holds the users of the latest changes. If a
-// View is older than the oldest change in the journal, it must be computed again.
+// journalMax is the maximum number of users in the journal of a list, which holds the users of the latest changes. If
+// a View is older than the oldest change in the journal of the list, the View must be computed again.
 const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
@@ -39,11 +39,12 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	return l.journal[n-l.dropped:], true
 }
 
-// narrowKeys is the number of blocks of 65,536 users into which all users below 2^32 are divided.
+// narrowKeys is the number of blocks into which all users below 2^32 are divided; each block has 65,536 users.
 const narrowKeys = 1 << 16
 
-// keyOf returns the key of the block that contains the user. For a user below 2^32, the key is the upper 16 of 32 bits;
-// for other users, it is narrowKeys combined with the upper 16 of 64 bits. A higher user never has a lower key.
+// keyOf returns the upper bits of a user, which are the key of the block that contains the user. For a user below
+// 2^32, the key is the upper 16 of 32 bits; for other users, it is narrowKeys combined with the upper 16 of 64 bits.
+// A higher user never has a lower key.
 func keyOf(user capping.UserID) uint32 {
 	if user>>32 == 0 {
 		return uint32(user >> 16)
@@ -51,15 +52,15 @@ func keyOf(user capping.UserID) uint32 {
 	return narrowKeys | uint32(user>>48)
 }
 
-// block holds the changes for all users with the same block key.
+// block holds the live changes for all users whose numbers have the same upper bits.
 type block struct {
 	mids  []uint32 // for users from 2^32 on: the 32 bits above lows; otherwise nil
 	lows  []uint16 // lower 16 bits of the users
 	infos []info   // the change of the user with the same index
 }
 
-// user returns the user at index i of the block; key is the key of the block. The users of a block are in ascending
-// order.
+// user returns the user at index i of the block of changes; key is the key of the block. The users of a block of live
+// changes are in ascending order.
 func (b *block) user(key uint32, i int) capping.UserID {
 	if key < narrowKeys {
 		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
@@ -116,8 +117,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the block. If the block does not contain the user, find returns the index at
-// which the user can be inserted.
+// find returns the index of the user in the block of live changes. If the block of live changes does not contain the
+// user, find returns the index at which the user can be inserted.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {
@@ -164,10 +165,10 @@ func (l *list) apply(users []capping.UserID, one info) {
 	}
 }
 
-// fewUsers is the number of users up to which insertions one by one into a block are faster than a merge.
+// For more than fewUsers users, a merge of a block with new changes is faster than insertions one by one.
 const fewUsers = 8
 
-// applyIn records the same live change for several users of one block.
+// applyIn records the same live change for several users of one block of a set's changes.
 func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	var fresh []capping.UserID
 	for _, user := range users {
@@ -191,7 +192,7 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	}
 }
 
-// insert adds a change for users who have no change in the block yet. The users must be in ascending order.
+// insert adds a live change for users who have no change in the block yet. The users must be in ascending order.
 func (b *block) insert(fresh []capping.UserID, one info) {
 	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
 	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}
@@ -240,7 +241,7 @@ func (l *list) drop(upTo capping.Instant) {
 	}
 }
 
-// keys returns the keys of all blocks in ascending order.
+// keys returns the keys (upper bits of users) of all blocks in ascending order.
 func (l *list) keys() []uint32 {
 	keys := make([]uint32, 0, len(l.blocks))
 	for key := range l.blocks {

@@ -27,7 +27,8 @@ type View struct {
 }
 
 // recentMax is the maximum number of live changes that a View (the members of a set) holds outside its bitmap. If a
-// View held more changes outside its bitmap, each further change would cost more than a merge into the bitmap.
+// View (the members of a set) held more changes outside its bitmap, each further change would cost more than a merge
+// into the bitmap.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
@@ -97,8 +98,8 @@ func (l *Lists) view(set string, base *bitmap.Bitmap, asOf capping.Instant, befo
 	return &next
 }
 
-// Merge returns a View in which the bitmap contains all live changes, so that look-ups are as fast as without such
-// changes.
+// Merge returns a View (the members of a set) in which the bitmap contains all live changes, so that look-ups are as
+// fast as without such changes.
 func (l *Lists) Merge(set string, v *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -146,8 +147,8 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// merge returns a View in which the bitmap contains all live changes. merge copies the blocks that have not changed
-// since the View "before".
+// merge returns a View (the members of a set) in which the bitmap contains all live changes. merge copies the blocks
+// that have not changed since the View "before".
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
 	from, keys := orNobody(base), narrow(l.keys())
@@ -165,7 +166,7 @@ func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *V
 	return v
 }
 
-// addTo applies the live changes of the block to the same block of a build's bitmap.
+// addTo applies the live changes in a block to the same block of the bitmap from a build.
 func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	if b == nil {
 		return
@@ -177,7 +178,7 @@ func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	}
 }
 
-// narrow returns those of the block keys that belong to users below 2^32.
+// narrow returns those of the block keys (upper bits of users) that belong to users below 2^32.
 func narrow(keys []uint32) (narrow []uint16) {
 	for _, key := range keys {
 		if key < narrowKeys {
@@ -201,9 +202,9 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// Look calls the function each for every set with live changes, and passes a function that returns a View of the set.
-// Look returns the versions of the store's partitions up to which the returned Views (members of sets) contain all
-// changes.
+// Look calls the function "each" for every set with live changes, and passes a function that returns a View (the
+// members) of the set. Look returns the versions of the store's partitions up to which the returned Views (members of
+// sets) contain all changes.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()
