@@ -130,10 +130,10 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 // or not at all, so a blocked write has written nothing.
 const pieceSize = 4096
 
-// piece returns how many of the first n lines of the block fit into one write.
+// piece returns how many of the first n lines fit into one write to the pipe.
 func piece(b *block, n int) int { return max(1, sort.SearchInts(b.ends[:n], b.start+pieceSize+1)) }
 
-// write writes the first n lines of the block to the output.
+// write writes the first n lines of the block of input lines to the output.
 func (c *Copy) write(b *block, n int) error {
 	for n > 0 {
 		k := piece(b, n)

@@ -17,7 +17,7 @@ type reader struct {
 	err  error  // error that ended the input
 }
 
-// block is a sequence of lines with their line breaks. The last line of the input may have no line break.
+// block is a sequence of input lines with their line breaks. The last line of the input may have no line break.
 type block struct {
 	text  []byte
 	start int   // beginning of the first line

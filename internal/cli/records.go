@@ -73,8 +73,8 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// by returns why the users in a group were denied: the name of the limit, or the kind of denial with the name of the
-// set.
+// by returns why the users in a group of an audit record were denied: the name of the limit, or the kind of denial
+// with the name of the set.
 func by(g *audit.Group) string {
 	if g.Set != "" {
 		return g.Limit + ": " + g.Set

@@ -79,15 +79,15 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// group is a group of users about whom the console asks the service. The users of a group have dense ids (32-bit
-// numbers), packed ids (UUIDs and 64-bit numbers), or text ids.
+// group is a set of users, for example from an uploaded file, about whom the console asks the service. A group names
+// its users by dense ids (32-bit numbers), packed ids (UUIDs and 64-bit numbers), or text ids.
 type group struct {
 	dense  *roaring.Bitmap // nil: not dense
 	packed *client.Packed  // nil: no packed form
 	texts  []string
 }
 
-// count returns the number of users in the group.
+// count returns the number of users in the group about whom the console asks.
 func (g *group) count() uint64 {
 	switch {
 	case g.dense != nil:
@@ -98,13 +98,13 @@ func (g *group) count() uint64 {
 	return uint64(len(g.texts))
 }
 
-// forecast returns a request to forecast the decisions about the users of the group on a channel.
+// forecast returns an API request to forecast the decisions about the users of a group on a channel.
 func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some returns a sample of about most users of the group. The sampled users are spread evenly over the ids, or over the
-// positions in the list.
+// some returns the group itself, or a sample of at most "most" users if the group is larger. The sampled users are
+// spread evenly over the ids, or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
 	if n <= most {

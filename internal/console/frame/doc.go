@@ -34,8 +34,8 @@
 // the sessions of this key end. A person who can read the configuration file can create a session, so the file is as
 // secret as an API key.
 //
-// A GET request never changes anything. The frame accepts only forms of its own pages. For each form, the frame checks
-// the origin, and a token that is derived from the session. Package html/template escapes text from users in pages, and
-// the drawing functions escape it in charts. In CSV exports, text that a spreadsheet would interpret as a formula gets
-// a prefix.
+// A GET request never changes anything. The console accepts only forms of its own pages. For each form, the console
+// checks the origin of the request, and a token that is derived from the visitor's session. Package html/template
+// escapes text from users in pages, and the drawing functions escape it in charts. In CSV exports, text that a
+// spreadsheet would interpret as a formula gets a prefix.
 package frame

@@ -64,11 +64,11 @@ func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, signInPath+"?"+to.Encode(), http.StatusSeeOther)
 }
 
-// partHeader is the HTTP header by which the frame recognises requests from pages that update themselves.
+// partHeader is the HTTP header by which the console recognises requests from pages that update themselves.
 const partHeader = "X-Capper-Live"
 
-// againParameter is the query parameter that marks the second request for an address, so that the frame does not cause
-// a redirect loop.
+// againParameter is the query parameter that marks the second request for an address, so that the console does not
+// cause a redirect loop.
 const againParameter = "again"
 
 // fromElsewhere reports whether the visitor has followed a link on another website. After a link on another website,
@@ -158,7 +158,7 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// secure reports whether the frame tells browsers to send its cookies only over TLS.
+// secure reports whether the console tells browsers to send its cookies only over TLS.
 func (f *Frame) secure(r *http.Request) bool { return r.TLS != nil || f.cfg.SecureCookies }
 
 // wholeSeconds rounds a duration up to whole seconds, for the header Retry-After.
