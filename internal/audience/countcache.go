@@ -64,8 +64,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin returns the cached counts of an audience, or the counting that another goroutine has begun. If both results of
-// begin are nil, the caller must compute the counts by calling run.
+// begin returns the cached counts of an audience, or the counting that another goroutine has begun. If both results
+// of begin are nil, the caller must compute the user counts by calling run.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

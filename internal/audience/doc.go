@@ -27,11 +27,11 @@
 //
 // # Evaluation
 //
-// An Engine evaluates an audience block by block, in words of 64 users, on all CPU cores. The inputs of the evaluation
-// are the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the expression cannot change the
-// result for a block, the Engine does not read it. For recently used expressions, an Engine caches only the number of
-// users in each block, which takes 4 bytes per block. With these cached counts, an Engine finds a part of an audience
-// without counting again.
+// An Engine evaluates an audience block by block, in words of 64 users, on all CPU cores. The inputs of the
+// evaluation are the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the expression cannot
+// change the result for a block of ids, the Engine does not read the operand. For recently used expressions, an
+// Engine caches only the number of users in each block, which takes 4 bytes per block. With these cached counts, an
+// Engine finds a part of an audience without counting again.
 //
 // # Slices
 //

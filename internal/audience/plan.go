@@ -18,8 +18,9 @@ type plan struct {
 }
 
 // eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
-// first buffer of w. The first buffer holds the result only if eval returns Some; otherwise eval selects none or all
-// users of the block. The slice w must have as many buffers as the field "words" of the plan says.
+// first buffer of w. The first buffer holds the result of eval only if eval returns Some; otherwise the expression
+// selects none or all users of the block. The slice w must have as many buffers as the field "words" of the plan
+// says.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -85,7 +86,7 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 	return w[0].Without(&w[1])
 }
 
-// desk holds the buffers that one goroutine uses to evaluate blocks.
+// desk holds the buffers that one goroutine uses to evaluate an audience expression.
 type desk struct {
 	words []bitmap.Words // one block per buffer; the first buffer holds the result
 	ids   []uint32       // the numbers of the block's users, if keep checks users one by one

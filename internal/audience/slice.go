@@ -126,8 +126,8 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow removes all users who are not in the slice from the desk's first buffer, which holds one block of the
-// audience.
+// narrow removes all users who are not in the slice from the desk's first buffer, which holds 65,536 neighbouring
+// users of the audience.
 func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {

@@ -152,8 +152,8 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	return kept
 }
 
-// heldBack counts the users in a group whom a limit has held back from the message for the first time. heldBack also
-// counts the campaigns that had sent to the users who were held back.
+// heldBack counts the users in a group of an audit record whom a limit denied the message for the first time.
+// heldBack also counts the campaigns that had sent to these users before.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {

@@ -35,8 +35,8 @@ func RedisData(l Load) float64 {
 	return buckets * (bytes + used*keyBytes)
 }
 
-// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not dense
-// 32-bit numbers. spreadBytes is valid for 15 to 195 users in a bucket.
+// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not
+// dense 32-bit numbers. spreadBytes is valid for 15 to 195 users in a bucket (users who share a Redis key).
 const spreadBytes = 20
 
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
@@ -57,8 +57,8 @@ func userBytes(sends float64) float64 {
 }
 
 // shares returns, for each n, the fraction of the store's buckets that contain n users. For a density below 1, shares
-// assumes that the used ids are random, so the result is the binomial distribution. For a density of 1, every bucket is
-// full.
+// assumes that the used ids are random, so the result is the binomial distribution. If every possible id belongs to a
+// user (density 1), every bucket of users is full.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -106,7 +106,8 @@ func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 const fragmentation = 1.10
 
 // CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
-// blast (the largest campaign). Each bucket that the blast changes needs a second copy in memory.
+// blast (the largest campaign). Redis needs a second copy of each bucket of users (Redis key) that the blast changes
+// during the rewrite.
 func CopyOnWrite(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users)
 	touched := 0.0
@@ -131,7 +132,7 @@ const (
 )
 
 // decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
-// processor time for a user is shorter if the blast decides more users of the same bucket together.
+// processor time for a user is shorter if the blast decides more users of the same Redis key together.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
 // RedisCores returns how many processors the commands of all Redis masters use during the blast (the largest campaign).

@@ -37,7 +37,8 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 // Generation returns the name of the segments generation from which the members come.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
-// blocks returns the number of blocks of 65,536 user numbers, up to the last block with a member.
+// blocks returns the number of blocks of 65,536 user numbers, up to the last block that contains a member of the
+// segment or set.
 func (m *Members) blocks() int {
 	if m.set != nil {
 		return m.set.Blocks()
@@ -45,7 +46,8 @@ func (m *Members) blocks() int {
 	return m.snapshot.Codes().Blocks()
 }
 
-// load writes the members in one block of 65,536 user numbers to w, and returns false when the block has no members.
+// load writes the members in one block of 65,536 user numbers to w, and returns false if the block contains no
+// members.
 func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	var extent bitmap.Extent
 	if m.set != nil {
