@@ -45,8 +45,9 @@ func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*api.AudienceC
 	return c.Count(ctx, &CountRequest{Audience: a})
 }
 
-// AudiencePreview counts an audience like AudienceCount. The field Preview of the result also counts the users who
-// could receive a message on the channel now. An empty channel name means sends without a channel.
+// AudiencePreview counts the users of an audience by segment and by set, like AudienceCount. The field Preview of the
+// result of AudiencePreview also counts the users who could receive a message on the channel now. If the argument for
+// the channel is empty, AudiencePreview previews sends without a channel.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
 }
@@ -62,8 +63,9 @@ type CountRequest struct {
 	Channel *string
 }
 
-// Count returns the number of users in an audience. Count splits a preview of more than Config.BatchBitmap users into
-// several calls. If the service rejects an API call because it has too many users, Count makes calls with fewer users.
+// Count returns the number of users in an audience. If an audience with a preview has more than Config.BatchBitmap
+// users, Count makes several API calls. If the service rejects an API call because it has too many users, Count makes
+// calls with fewer users.
 //
 // All API calls of one preview use the same generation of the segments and the same configuration, which
 // PreviewGeneration and ConfigVersion name. If the generation or the configuration changes between two API calls, Count
@@ -217,7 +219,7 @@ func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 ||
 // inUse reports whether the audience refers to the generation that the service uses now.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
-// cut divides a counted audience into parts of about size users.
+// cut divides a counted audience into parts of about "size" users each.
 func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
 	of := int(min((count.Users+uint64(size)-1)/uint64(size), api.MaxParts))
@@ -241,11 +243,12 @@ func (p *Parts) batches() iter.Seq[batch] {
 	}
 }
 
-// AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If
-// HasCode(err, CodeGone) is true, the service no longer has the generation of the audience. After an AudienceError,
-// the service keeps the sends that it has already recorded. After such an error, a new call of FilterAll with the
-// same message id and the current generation returns the users of the recorded sends as replayed. After any other
-// error, a new call of FilterAll with the Generation of the AudienceError completes the interrupted one.
+// AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If the
+// service no longer has the segments generation of the audience, HasCode returns true for the AudienceError and
+// CodeGone. After an AudienceError, the service keeps the sends that it has already recorded. After such an error, a
+// new call of FilterAll with the same message id and the current generation returns the users of the recorded sends
+// as replayed. After any other error, a new call of FilterAll with the Generation of the AudienceError completes the
+// interrupted one.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response
@@ -274,7 +277,7 @@ type reached struct {
 	users uint64
 }
 
-// add counts a response with a number of users.
+// add counts a response about the given number of users as received.
 func (r *reached) add(users int) {
 	r.parts++
 	r.users += uint64(users)

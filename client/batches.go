@@ -16,12 +16,12 @@ import (
 // The result of each batch also holds those users about whom the service could not decide even after retries. A user
 // who occurs in several batches gets only one send; the result of the later batch lists the user as replayed.
 //
-// All batches of r.Audience use one generation of the segments, even if a new generation is published during the run;
-// see Parts. An error during the filter calls for r.Audience is an *AudienceError. If FilterAll cannot count the
-// audience at its start, it returns that error unchanged.
+// All batches of r.Audience use one generation of the segments, even if a new generation is published during the call
+// of FilterAll; see Parts. An error during the filter calls for r.Audience is an *AudienceError. If FilterAll cannot
+// count the audience at its start, it returns that error unchanged.
 //
 // FilterAll returns the first error after all running calls have ended. The service has recorded the allowed sends of
-// finished batches, so a new run with the same message id continues the interrupted run.
+// finished batches, so a new call of FilterAll with the same message id continues an interrupted one.
 func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	each func(*FilterRequest, *FilterResult) error) error {
 	if err := r.check(); err != nil {

@@ -87,13 +87,14 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base}, nil
 }
 
-// call sends a request with retries and decodes the response body into out. A nil out means that the response has no
-// body.
+// call sends a request with retries and decodes the response body into out. If the argument "out" is nil, the
+// response must have no body.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
 
-// callWhile works like the method call, but retries only after errors for which the function passing returns true.
+// callWhile works like the method call, but retries only after errors for which the argument passing (a function)
+// returns true.
 func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method, path string, body, out any) error {
 	var encoded []byte
 	if body != nil {

@@ -15,7 +15,8 @@ import (
 // decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members and
 // all other forms of lists, and reports the faults of invalid responses.
 
-// decode decodes a response body. For types with their own decoder, decode skips the syntax check of encoding/json.
+// decode decodes a response body. If the type of the decoded value has a decoder of its own, decode skips the syntax
+// check of encoding/json.
 func decode(answer []byte, out any) error {
 	if own, ok := out.(json.Unmarshaler); ok {
 		return own.UnmarshalJSON(answer)
@@ -55,8 +56,8 @@ type lists[ID, Denial any] struct {
 	denied                         []Denial
 }
 
-// read decodes the lists of users in a response, and returns a JSON object with all other members of the response. The
-// result ok is false if the text does not have the form of JSON that the service writes.
+// read decodes the lists of users in a response, and returns a JSON object with all other members of the response.
+// read returns ok = false if the text does not have the form of JSON that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -83,15 +84,15 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 	return append(append([]byte{'{'}, bytes.TrimPrefix(rest, []byte{','})...), '}'), true
 }
 
-// cursor reads JSON text that has no spaces and no escapes. After a syntax fault, the field bad is true, and the
-// methods of cursor return meaningless values.
+// cursor reads JSON text that has no spaces and no escapes. After a syntax fault, the field "bad" of the cursor is
+// true, and the methods of the cursor return meaningless values.
 type cursor struct {
 	rest  []byte
 	bad   bool
 	words []string // strings that word has read before
 }
 
-// take consumes the next byte, which must be b.
+// take consumes the next byte of the JSON text, which must be the argument b.
 func (c *cursor) take(b byte) {
 	if len(c.rest) == 0 || c.rest[0] != b {
 		c.rest, c.bad = nil, true
@@ -263,7 +264,7 @@ func (c *cursor) denialOfID() (d api.DenialOfID) {
 	return d
 }
 
-// reason reads any member of a denial except the user id.
+// reason reads one member of the JSON object of a denial, except the user id.
 func (c *cursor) reason(key []byte, segment, limit, set, timezone *string, most *int, retryAt **time.Time) {
 	switch string(key) {
 	case "segment":

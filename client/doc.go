@@ -35,19 +35,20 @@
 //
 // # Large audiences
 //
-// FilterAll and ReleaseAll split an audience of any size into batches and send the batches in parallel calls. A caller
-// may start an interrupted run again with the same message id. The repeated run returns the decisions of the
-// interrupted run, and Replayed lists the users whom the interrupted run already allowed.
+// FilterAll and ReleaseAll split an audience of any size into batches and send the batches in parallel calls. A
+// caller may start an interrupted call of FilterAll or ReleaseAll again with the same message id. The repeated call
+// returns the decisions of the interrupted call, and Replayed lists the users whom the interrupted call already
+// allowed.
 //
 // The service evaluates the expression of an Audience, so the client need not download the users and send them back
 // to the service. The client requests all parts of an audience from one generation of the segments, so that the parts
-// stay the same if a new generation is published during the run. The decisions about the users of each part use the
-// current generation. If a run ends early, FilterAll returns an *AudienceError. To continue a run that ended early,
-// the caller passes AudienceError.Generation to a new run. If the service no longer has the segments generation of
-// the interrupted run (CodeGone), the caller starts a new run without a generation. No send of the two runs counts
-// twice. The client retries unavailable users of an audience by their ids or as a bitmap. Parts and FilterParts are
-// the two steps of FilterAll, for campaign engines that keep a queue of parts. To count an audience, a caller needs
-// an API key with the scopes filter and read.
+// stay the same if a new generation is published in the meantime. The decisions about the users of each part of an
+// audience use the current segments generation. If FilterAll ends early for an audience, it returns an
+// *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of FilterAll. If
+// the service no longer has this segments generation (CodeGone), the caller makes the new call without a generation.
+// No send of the two runs counts twice. The client retries unavailable users of an audience by their ids or as a
+// bitmap. Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a queue of parts. To
+// count an audience, a caller needs an API key with the scopes filter and read.
 //
 // # Sets
 //
@@ -65,14 +66,14 @@
 //
 // A Pacer lets its callers start sends no faster than the pacers of the service (rate limiters) allow for all senders
 // together. All callers of a Pacer share one stock of permits, each of which allows one send. The Pacer requests
-// permits from the service in batches: permits for waiting callers, and permits for the time PacerConfig.Ahead. Only
-// one request for permits runs at a time. A caller uses a permit at its slot (its start time) or later, counted from
-// the arrival of the response. The Pacer discards a permit whose slot is older than one second, or than the shortest
-// window of the pacer's limits. The method Close gives unused permits back, so that other senders can use them. Permits
-// that wait longer than 6 s have a lease: if the sender dies, the service takes these permits back.
+// permits from the service in batches: permits for waiting callers, and permits for the time PacerConfig.Ahead. A
+// Pacer makes only one request for permits at a time. A caller uses a permit at its slot (its start time) or later,
+// counted from the arrival of the response. The Pacer discards a permit whose slot is older than one second, or than
+// the shortest window of the pacer's limits. The method Close gives unused permits back, so that other senders can
+// use them. Permits that wait longer than 6 s have a lease: if the sender dies, the service takes these permits back.
 //
-// A pacer limits the slots (start times) of sends, not their arrival at a message provider. If the network delay to the
-// provider becomes shorter, sends arrive closer together by the difference.
+// A pacer limits the slots (start times) of sends, not their arrival at a message provider. If the network delay to
+// the message provider becomes shorter, sends arrive closer together by the difference.
 //
 // The method Permits requests permits in one API call, for callers that space their sends themselves.
 package client

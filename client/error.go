@@ -56,7 +56,8 @@ func (e *Error) Error() string {
 	return e.named(fmt.Sprintf("%s: %s", e.Code, e.Message))
 }
 
-// named adds the request id to an error text, so that a caller can ask the service's operators about the request.
+// named adds the request id to an error text, so that a caller can ask the service's operators about the failed
+// request.
 func (e *Error) named(text string) string {
 	if e.RequestID == "" {
 		return text
@@ -88,8 +89,9 @@ func errorOf(response *http.Response, body []byte) *Error {
 	return e
 }
 
-// Passing reports whether an error may be temporary, so that the same call may succeed later. Temporary errors are an
-// unreachable service, a truncated response, a time-out, a rate limit, an internal error, an overload and an outage.
+// Passing reports whether an error may be temporary, so that the same call may succeed later. Temporary errors are:
+// an unreachable service, a truncated response, a time-out, a rate limit, an internal error, an overload and an
+// outage.
 func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {

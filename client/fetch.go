@@ -44,7 +44,7 @@ type refusal struct {
 	until time.Time
 }
 
-// again returns the stored QueueTooLongError with the remaining wait, or nil when it no longer applies.
+// again returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -54,8 +54,8 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides when a Pacer requests permits from the service, and how many. A request asks for the number of permits
-// that callers are expected to use within Ahead plus two round trips.
+// demand decides when a Pacer requests permits from the service, and how many. A request for permits asks for as many
+// permits as callers will probably use within the time Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
@@ -66,21 +66,22 @@ type demand struct {
 	pause time.Time     // until then, permits are requested only for waiting callers
 }
 
-// limitRoom is the number of permits that a limit of a pacer still allows.
+// limitRoom says how many more permits a limit of a pacer allows at present.
 type limitRoom struct {
 	left, max int
 	window    time.Duration
 }
 
-// horizon returns the time for which the permits of one request should be enough.
+// horizon returns how long the permits of one request should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
 // lead returns how long before the slot of its last unused permit the Pacer requests the next batch of permits.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch returns the number of permits to request: how many callers will probably use within the horizon, computed from
-// the use since the last request. A batch has at most twice the permits of the last request. Near a limit, a batch has
-// at most the permits that the limit allows within the horizon, so that other senders get the later permits.
+// batch returns the number of permits to request: how many callers will probably use within the horizon, computed
+// from the use since the last request. A batch of permits has at most twice as many permits as the last request for
+// permits. If a limit of the pacer is nearly reached, a batch has at most the permits that the limit allows within
+// the horizon, so that other senders get the later permits.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -94,7 +95,7 @@ func (d *demand) batch(now time.Time) int {
 	return n
 }
 
-// learn records the round trip time of a response, and how much of each limit is used according to the response.
+// learn stores the round trip time of a response, and how much of each limit is used according to the response.
 func (d *demand) learn(answer *timely) {
 	d.trip = min(max(answer.trip(), d.trip*7/8), time.Second)
 	d.room = d.room[:0]
@@ -106,7 +107,7 @@ func (d *demand) learn(answer *timely) {
 }
 
 // due returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
-// The argument lacking is the number of permits that waiting callers lack.
+// The argument lacking is the number of permits that waiting callers still need.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -122,8 +123,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask starts a request for permits if it is time for one. Otherwise ask returns the time of the next request, or false
-// if no request is needed until a new caller arrives.
+// ask starts a request for permits if the time for a request has come. If the time has not come yet, ask returns the
+// time of the next request, or false if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -155,8 +156,8 @@ type asking struct {
 	lease   leasing
 }
 
-// request returns a new request for permits. If the argument awaited is false, no caller waits, and the request accepts
-// only slots (start times) in the near future.
+// request returns a new request for permits. The argument awaited is false if no caller waits; the request then
+// accepts only slots (start times) in the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
@@ -262,11 +263,11 @@ func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 // short window.
 const promptly = 100 * time.Millisecond
 
-// bound computes how old the permits of a response may become. A response is in time if it arrives within 100 ms. If
-// the Pacer used the permits of a response that came too late, its sends could coincide with sends of other callers
-// that have later slots. Over a slow network, a response is also in time within four times the quickest of the last
-// round trips, because otherwise all permits would be late. bound leaves at least a quarter of the permitted age of a
-// permit for the time between the arrival of the response and the send.
+// bound computes how old the permits of a response may become. A response with permits is in time if it arrives
+// within 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could
+// coincide with sends of other callers that have later slots. Over a slow network, a response is also in time within
+// four times the quickest of the last round trips, because otherwise all permits would be late. bound leaves at least
+// a quarter of the permitted age of a permit for the time between the arrival of the response and the send.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
@@ -319,8 +320,8 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	}
 }
 
-// recovered calls OnAnswer for the first response after failed attempts. A response that rejects the request also
-// counts as a response.
+// recovered calls OnAnswer for the first response after failed attempts. A response in which the service rejects the
+// request also counts as a response.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return

@@ -32,12 +32,13 @@ type FilterRequest struct {
 }
 
 // FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The way in which the
-// request names its users decides which fields of the FilterResult are set. For a request with Users, the fields
-// Allowed, Replayed, Denied and Unavailable are set. For a request with IDs, or with an Audience of text ids, the
-// fields whose names end in IDs are set. For a request with a Bitmap, or with an Audience of dense ids, the bitmaps
-// are set. For a request with an Audience of UUIDs or uint64 ids, the fields whose names end in Packed are set. For a
-// request with Packed, the bitmaps hold positions in Packed, counted from 0. If an id occurs repeatedly in Packed,
-// the bitmaps hold the position of its first occurrence.
+// request names its users decides which fields of the FilterResult are set. If the request has Users, the fields
+// Allowed, Replayed, Denied and Unavailable of the FilterResult are set. If the request has IDs, or an Audience of
+// text ids, the fields of the FilterResult whose names end in IDs are set. If the request has a Bitmap, or an
+// Audience of dense ids, the bitmaps of the FilterResult are set. If the request has an Audience of UUIDs or uint64
+// ids, the fields of the FilterResult whose names end in Packed are set. If the request has Packed, the bitmaps of
+// the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field Packed of the
+// request, the bitmaps hold the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -81,9 +82,9 @@ type Wave struct {
 }
 
 // Filter asks the service, in one filter call, which users may receive a send, and records the sends. Filter repeats
-// the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is set. In the result,
-// every user is either allowed, denied or unavailable. The service rejects a call with too many users; use FilterAll
-// instead.
+// the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is set. In the result
+// of Filter, every user is either allowed, denied or unavailable. The service rejects a filter call with too many
+// users; use FilterAll instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
@@ -109,8 +110,8 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// rest returns a request for those users who are unavailable in the result. For a request with Packed, rest also
-// returns the positions of these users in r.Packed.
+// rest returns a request for those users who are unavailable in the result. If the request has the field Packed, rest
+// also returns the positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
@@ -183,7 +184,7 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 	return result, nil
 }
 
-// filtered makes a filter call and converts the response with the function "of".
+// filtered makes a filter call and converts the response with the function in the argument "of".
 func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *FilterResult) (*FilterResult,
 	error) {
 	var answer Answer
@@ -193,8 +194,8 @@ func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// filterOfAudience is the response to a filter call for an audience. The deployment's kind of ids decides whether the
-// response has bitmaps, packed ids or strings.
+// filterOfAudience is the response to a filter call for an audience. The kind of user ids of the deployment decides
+// whether the response has bitmaps, packed ids or strings.
 type filterOfAudience struct{ result *FilterResult }
 
 // UnmarshalJSON decodes a response with bitmaps, packed ids or strings.

@@ -9,9 +9,9 @@ import (
 	"capper/client/api"
 )
 
-// leaseFor is the duration of a lease of permits; a Pacer needs a lease only for permits whose slots are further ahead.
-// If the sender dies, the service takes the permits back soon after the lease ends. The Pacer extends the lease while a
-// caller waits.
+// leaseFor is the duration of a lease of permits; a Pacer needs a lease only for permits whose slots (start times)
+// are later than that. If the sender dies, the service takes the permits of a lease back soon after the lease ends.
+// While a caller waits, the Pacer extends the lease of the permits.
 const leaseFor = 6 * time.Second
 
 // leasing is the state of the lease that a Pacer has for the permits of one request.
@@ -27,7 +27,7 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 }
 
 // due returns the time of the next call that begins or extends the lease, or false if the lease needs no call. The
-// argument last is the last slot of the request's permits.
+// argument last is the last slot of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -62,8 +62,8 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 }
 
 // keepLease repeats a request for permits with a lease, so that the service begins or extends the lease. If the
-// response has fewer permits than before, the service has taken permits back. The duration of a lease counts from the
-// first call that may have begun it.
+// response to the repeated request has fewer permits than before, the service has taken permits back. The duration of
+// a lease counts from the first API call that may have begun the lease.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

@@ -34,7 +34,7 @@ const (
 )
 
 // Activity returns how many decisions all service instances made, by hour, from the hour that contains "since" up to
-// the time "until". If since is zero, it means 24 hours ago; if until is zero, it means now.
+// the time "until". A zero "since" means 24 hours ago, and a zero "until" means now.
 func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Activity, error) {
 	parameters := url.Values{}
 	for name, at := range map[string]time.Time{"since": since, "until": until} {
@@ -70,8 +70,9 @@ func (q *MessagesQuery) Path() string {
 	return inNamespace("/v1/messages", parameters, q.Namespace)
 }
 
-// Message returns the counts of one message on each channel. An empty namespace means the namespace of the API key; any
-// other value needs an API key without a namespace. For an unknown message, the error is an *Error with CodeNotFound.
+// Message returns the counts of one message on each channel. An empty argument namespace means the namespace of the
+// API key; any other value needs an API key without a namespace. If the service does not know the message, the error
+// is an *Error with CodeNotFound.
 func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
@@ -82,9 +83,9 @@ func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.M
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
 }
 
-// SetTitle sets the title of a message, under which people see it, before or after the first call about the message. An
-// empty title removes the title. An empty namespace means the namespace of the API key. A repeated SetTitle has no
-// further effect.
+// SetTitle sets the title of a message, under which people see it, before or after the first call about the message.
+// An empty title removes the title. An empty argument namespace means the namespace of the API key. A repeated
+// SetTitle has no further effect.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
 		return nil, errors.New("set the title of a message: the message id must not be empty")
@@ -124,11 +125,11 @@ type MessageRelease struct {
 	Namespace string // only for keys without a namespace; "": the key's own
 }
 
-// ReleaseMessage releases all sends of a message. The service finds the users in its audit (its log of decisions), and
-// rejects the call with CodeConflict if the service has no audit. ReleaseMessage repeats the call until all sends are
-// released, or until Config.Attempts calls in a row release nothing. If sends remain, Missing or Unavailable of the
-// result is above 0, and a later call may release more. ReleaseMessage calls the function "each", unless it is nil,
-// with every response.
+// ReleaseMessage releases all sends of a message. To release all sends of a message, the service finds the users in
+// its audit (its log of decisions). The service rejects the call with CodeConflict if it has no audit. ReleaseMessage
+// repeats the call until all sends are released, or until Config.Attempts calls in a row release nothing. If recorded
+// sends remain, Missing or Unavailable of the result is above 0, and a later call of ReleaseMessage may release more.
+// ReleaseMessage calls the function "each", unless it is nil, with every response.
 func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
@@ -163,8 +164,8 @@ func (c *Client) ReleaseMessage(
 	}
 }
 
-// addReleased returns the sum of the released sends in two responses. The fields for remaining sends come from the
-// later response.
+// addReleased returns the sum of the released sends in two responses. The sum takes the fields for sends that remain
+// from the later response.
 func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer

@@ -36,7 +36,7 @@ type PacerConfig struct {
 	OnAnswer func()
 }
 
-// check returns an error if the settings are invalid.
+// check returns an error if the settings of the Pacer are invalid.
 func (cfg *PacerConfig) check() error {
 	switch {
 	case len(cfg.Pacers) == 0 || len(cfg.Pacers) > api.MaxPacers:
@@ -94,7 +94,7 @@ type waiter struct {
 	err         error
 }
 
-// lacks returns the number of permits that the caller still needs.
+// lacks returns the number of permits that the waiting caller still needs.
 func (w *waiter) lacks() int { return max(w.least-w.got, 0) }
 
 // NewPacer returns a Pacer that uses the client c. NewPacer does not call the service yet.
@@ -117,16 +117,16 @@ func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 // WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The argument n
 // (the number of sends) is from 1 to api.MaxPermits and should be small compared to the limits of the pacers. WaitN
 // delays all n sends until the slot of the last permit, so most of the sends start later than the pacer requires.
-// Because the n sends start together, a limit's window may contain up to n-1 more sends than the limit's max. Callers
-// that can send fewer messages at a time should use WaitUpTo.
+// Because the n sends start together, a limit's window may contain up to n-1 more sends than the limit's max. A
+// caller that can send fewer than n messages at a time should use WaitUpTo.
 //
 // The error of WaitN is the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an
 // error of WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an
 // outage until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats a call
 // with a late response to learn which slots (start times of sends) are still in the future. A response is late if its
-// round trip took more than 100 ms, and more than four times the quickest of the last round trips. The Pacer drops an
-// unused permit one second after its slot. If the shortest window of the pacer's limits is below one second, the
-// Pacer drops an unused permit after this window.
+// round trip took more than 100 ms, and more than four times the quickest of the last round trips. The Pacer drops a
+// permit that no caller has used one second after its slot. If the shortest window of the pacer's limits is below one
+// second, the Pacer drops an unused permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err
@@ -152,7 +152,7 @@ func (p *Pacer) WaitStart(ctx context.Context, n int) (Start, error) {
 	return Start{w.got, w.last.until}, err
 }
 
-// Dropped returns the number of permits that the service granted and that nobody used in time.
+// Dropped returns how many permits of the service the Pacer has dropped because no caller used them in time.
 func (p *Pacer) Dropped() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error)
 	return w, w.err
 }
 
-// enqueue adds a caller to the queue of the Pacer, or returns false if the caller need not wait.
+// enqueue adds a caller to the queue of the Pacer, or returns false if the caller gets its permits without waiting.
 func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +227,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 	p.act(time.Now())
 }
 
-// end ends the wait of one caller with an error.
+// end stops the wait of one caller and gives the caller an error.
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
@@ -243,8 +243,8 @@ func (p *Pacer) tick() {
 	p.act(time.Now())
 }
 
-// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The caller
-// of act and of the functions below must hold the Pacer's lock.
+// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The
+// caller of act and of the functions below act must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {

@@ -7,8 +7,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds user ids as bytes one after the other, which takes a third of the space of ids as strings. A UUID takes
-// 16 bytes, and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
+// Packed holds user ids as bytes one after the other, which takes a third of the space of ids as strings. In packed
+// form, a UUID takes 16 bytes and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
 type Packed struct {
 	Bytes []byte
 	Width int // bytes of an id
@@ -67,8 +67,8 @@ func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
 
-// among converts positions in a part of a request to positions in the whole request. The id at position i of the part
-// is at position whole[i] of the request.
+// among converts positions in a part of a request to positions in the whole request, by the slice "whole". whole[i]
+// is the position, in the whole request, of the id at position i of the part.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for _, position := range positions.ToArray() {
@@ -88,8 +88,8 @@ const (
 
 // formOf returns how a response names users. If the JSON response has a key that is the argument name followed by
 // "_packed", the response names users by packed ids. If the JSON response has the key in the argument "list", the
-// response names users by strings. A response with neither key names users by bitmaps. formOf looks only at the keys
-// of the outermost JSON object.
+// response names users by strings. A response with neither key names users by bitmaps. To find the keys, formOf looks
+// only at the outermost JSON object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {
@@ -104,13 +104,13 @@ func formOf(answer []byte, name, list string) (form, error) {
 	return inBitmaps, nil
 }
 
-// ignored is a JSON value that is not decoded.
+// ignored stands for a JSON value that need not be decoded.
 type ignored struct{}
 
 // UnmarshalJSON accepts every value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// decoded decodes a response and converts it with the function "of".
+// decoded decodes a response and converts it with the function in the argument "of".
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
 	var answer Answer
 	if err := decode(content, &answer); err != nil {

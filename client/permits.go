@@ -10,13 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Permits requests permits to start sends in one API call, for callers that space their sends themselves; a Pacer
-// does so for its callers. The wait for a slot (start time) counts from the return of Permits. A permit may be used
-// at its slot or later, never earlier. The age of a permit counts from the call of Permits; callers must drop permits
-// that are older than UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat
-// the request with its RequestID. The response to a repeated request for permits says which slots (start times) are
-// still in the future. In a response with Replayed, permits with a wait of 0 may be as old as the first call. After
-// an error of Permits, the caller must not send.
+// Permits requests permits to start sends in one API call. Permits is for callers that space their sends themselves;
+// a Pacer does so for its callers. The wait for a slot (start time) in the response counts from the moment when
+// Permits returns. A permit may be used at its slot or later, never earlier. The age of a permit counts from the call
+// of Permits; callers must drop permits that are older than UsableFor. If a call of Permits took longer than half of
+// UsableFor, the caller should repeat the request with its RequestID. The response to a repeated request for permits
+// says which slots (start times) are still in the future. If the response has Replayed set, permits with a wait of 0
+// may be as old as the first call of Permits with this RequestID. After an error of Permits, the caller must not
+// send.
 //
 // If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
@@ -35,15 +36,15 @@ func (c *Client) Pacers(ctx context.Context) (*api.Pacers, error) {
 	return read[api.Pacers](ctx, c, "/v1/pacers")
 }
 
-// Pacer returns the state of one pacer (rate limiter for sends) of the service. For a pacer per message, callers use
-// the method Permits, for 0 permits and with the MessageID, instead.
+// Pacer returns the state of one pacer (rate limiter for sends) of the service. For a pacer that counts each message
+// separately, callers use the method Permits instead, for 0 permits and with the MessageID.
 func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error) {
 	return read[api.PacerState](ctx, c, pacerPath(name))
 }
 
-// ForgetPacer deletes the log of a pacer's granted permits; for a pacer per message, it deletes the logs of all
-// messages. After ForgetPacer, the service grants permits as if the pacer had granted no permit before. Calling
-// ForgetPacer twice has the same effect as once.
+// ForgetPacer deletes the log of a pacer's granted permits. For a pacer that counts each message separately,
+// ForgetPacer deletes the logs of all messages. After ForgetPacer, the service grants permits as if the pacer had
+// granted no permit before. Calling ForgetPacer twice has the same effect as once.
 func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	if err := c.call(ctx, "DELETE", pacerPath(name), nil, nil); err != nil {
 		return fmt.Errorf("forget pacer %q: %w", name, err)

@@ -21,7 +21,8 @@ type PressureQuery struct {
 	AtLimit *PressureAtLimit
 }
 
-// PressureAtLimit selects the users of a segment to whom a limit would deny the next message now.
+// PressureAtLimit selects the users of a segment who have reached a limit, so that the limit would deny them the next
+// message.
 type PressureAtLimit struct {
 	Segment string // api.NoSegment: users in no segment
 	Limit   string // "": any limit
@@ -29,7 +30,7 @@ type PressureAtLimit struct {
 
 // Pressure returns how many messages people get, how many users may receive no further message now, and which
 // campaigns took up their limits. Pressure needs a service that keeps an audit (a record of its decisions). A call of
-// Pressure may take seconds, and an API key can make only one such call at a time.
+// Pressure may take seconds, and the service serves only one such call of an API key at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

@@ -84,8 +84,8 @@ func (c *Client) DecisionsOfID(ctx context.Context, id string, since time.Time) 
 }
 
 // DecidedUsers returns the users of a message on a channel by their latest result in the audit (record of decisions).
-// The channel "" means sends without a channel. An empty namespace means the namespace of the API key; any other value
-// needs an API key without a namespace.
+// The channel "" means sends without a channel. An empty argument namespace means the namespace of the API key; any
+// other value needs an API key without a namespace.
 func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
 	return read[api.DecidedUsers](ctx, c, decidedPath(messageID, channel, namespace))
 }
@@ -105,7 +105,7 @@ func decidedPath(messageID, channel, namespace string) string {
 	return "/v1/decisions?" + parameters.Encode()
 }
 
-// Limits returns the current policy: the limits of every segment.
+// Limits returns the policy that the service applies now: the limits of every segment.
 func (c *Client) Limits(ctx context.Context) (*api.Policy, error) {
 	return read[api.Policy](ctx, c, "/v1/limits")
 }

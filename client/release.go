@@ -23,8 +23,8 @@ type ReleaseRequest struct {
 	Audience  *Audience       // for a single call, unless ReleaseAll divides it
 }
 
-// ReleaseResult is the result of a release call. Users without a recorded send of the message count as absent, which is
-// no error.
+// ReleaseResult is the result of a release call. In a ReleaseResult, users without a recorded send of the message
+// count as absent, which is no error.
 type ReleaseResult struct {
 	Released          []uint32
 	Unavailable       []uint32 // users whose result is unknown: release again
@@ -94,8 +94,8 @@ func releasedPacked(a *api.ReleasePacked) *ReleaseResult {
 		Audience: a.Audience, Summary: a.Summary}
 }
 
-// releaseOfAudience is the response to a release call for an audience. The deployment's kind of ids decides whether the
-// response has bitmaps, packed ids or strings.
+// releaseOfAudience is the response to a release call for an audience. The kind of user ids of the deployment decides
+// whether the response has bitmaps, packed ids or strings.
 type releaseOfAudience struct{ result *ReleaseResult }
 
 // UnmarshalJSON decodes a response with bitmaps, packed ids or strings.
@@ -113,7 +113,7 @@ func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	return err
 }
 
-// released makes a release call and converts the response with the function "of".
+// released makes a release call and converts the response with the function in the argument "of".
 func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
 	*ReleaseResult, error) {
 	var answer Answer
@@ -123,9 +123,9 @@ func released[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. ReleaseAll divides an
-// Audience into parts of one generation. Callers should set Audience.Generation to the generation of the filter calls,
-// because the current generation may select other users.
+// ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. If the users are an
+// Audience, ReleaseAll divides it into parts of one segments generation. A caller of ReleaseAll should set
+// Audience.Generation to the generation of the filter calls, because the current generation may select other users.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
 	if err := r.check(); err != nil {
 		return err

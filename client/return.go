@@ -10,10 +10,10 @@ import (
 	"capper/client/api"
 )
 
-// ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that other
-// senders can use them. The argument r contains the request that took the permits. The caller must not send with the
-// permits that it gives back, even if ReturnPermits returns an error. A second call of ReturnPermits with an equal or
-// larger Used gives no permits back.
+// ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that
+// other senders can use them. The argument r contains the request with which Permits got the permits. The caller of
+// ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. A second
+// call of ReturnPermits with an equal or larger field Used gives no permits back.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {
@@ -27,8 +27,8 @@ var ErrPacerClosed = errors.New("the pacer is closed")
 
 // Close gives the Pacer's unused permits whose slots are in the future back to the service, and returns their number.
 // Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed. Until ctx ends, Close waits
-// for a running request, which may still bring permits, and for the service. After an error of Close, the service may
-// still count unused permits. A second Close has no effect.
+// for a running request for permits, which may still bring permits, and for the service. If Close returns an error,
+// the service may still count permits that nobody used. A second Close has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {
@@ -67,8 +67,8 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	return p.idle, true
 }
 
-// ended closes the channel "idle" of a closed Pacer when no request for permits runs. The caller of ended must hold the
-// Pacer's lock.
+// ended closes the channel "idle" of a closed Pacer as soon as no request for permits runs any more. The caller of
+// the method ended must hold the Pacer's lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
 		select {

@@ -12,7 +12,7 @@ import (
 	"capper/client/api"
 )
 
-// Segments lists the segments and sets of the current generation.
+// Segments lists the segments and sets of the current generation (published version).
 func (c *Client) Segments(ctx context.Context) (*api.Segments, error) {
 	return read[api.Segments](ctx, c, "/v1/segments")
 }
@@ -22,7 +22,7 @@ func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 	return read[api.Generations](ctx, c, "/v1/generations")
 }
 
-// GenerationChanges returns how the segments and sets differ between a generation at the source and a later one.
+// GenerationChanges returns how the segments and sets differ between one published generation and a later one.
 func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
 	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+
 		url.Values{"since": {from}}.Encode())
@@ -89,8 +89,8 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 	return lookedUp(ctx, c, request, lookedUpBitmaps)
 }
 
-// lookupOfAudience is the response to a lookup of an audience. The deployment's kind of ids decides whether the
-// response has bitmaps, packed ids or strings.
+// lookupOfAudience is the response to a lookup of an audience. The kind of user ids of the deployment decides whether
+// the response has bitmaps, packed ids or strings.
 type lookupOfAudience struct{ result *LookupResult }
 
 // UnmarshalJSON decodes a response with bitmaps, packed ids or strings.
@@ -120,7 +120,7 @@ func lookedUpStrings(a *api.LookupStrings) *LookupResult {
 	return &LookupResult{Generation: a.Generation, IDs: a.Users, Audience: a.Audience}
 }
 
-// lookedUp makes a lookup call and converts the response with the function "of".
+// lookedUp makes a lookup call and converts the response with the function in the argument "of".
 func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *LookupResult) (*LookupResult,
 	error) {
 	var answer Answer
@@ -130,8 +130,9 @@ func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// SegmentBitmap returns the users of a segment or set, and the name of the generation. The argument generation selects
-// an earlier generation that the service still has in memory; "" selects the current one.
+// SegmentBitmap returns the users of a segment or set, and the name of the segments generation from which it took
+// them. The argument generation selects an earlier segments generation that the service still has in memory; ""
+// selects the current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file
@@ -146,9 +147,9 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 	return bitmap.Bitmap, answer.header.Get(api.HeaderGeneration), nil
 }
 
-// Members iterates over the ids of a segment or set in pages, in ascending order. All pages are from one generation of
-// segments; an empty argument generation selects the one that is current at the first page. The iteration ends after an
-// error.
+// Members iterates over the ids of a segment or set in pages, in ascending order. All pages of Members are from one
+// generation of segments; an empty argument generation selects the one that is current at the first page. The
+// iteration ends after an error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}

@@ -8,15 +8,15 @@ import (
 	"capper/client/api"
 )
 
-// Import records sends that another system made, with their own times, in one call. Import applies no limits. Importing
-// sends a second time has no effect, so a caller can repeat a failed call unchanged. Import needs an API key with the
-// scope admin.
+// Import records sends that another system made, with their own times, in one call. Import applies no limits. A
+// second import of the same sends has no effect, so a caller can repeat a failed call unchanged. Import needs an API
+// key with the scope admin.
 func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return c.ImportInto(ctx, "", r)
 }
 
-// ImportInto works like Import, but records the sends in the given namespace. An empty namespace means the namespace
-// without a name.
+// ImportInto works like Import, but records the sends in the given namespace. If the argument namespace is empty,
+// ImportInto records the sends in the namespace without a name.
 func (c *Client) ImportInto(ctx context.Context, namespace string, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return imported[api.ImportAnswer](ctx, c, namespace, r, len(r.Sends))
 }
@@ -27,7 +27,7 @@ func (c *Client) ImportIDsInto(ctx context.Context, namespace string, r *api.Imp
 	return imported[api.ImportAnswerStrings](ctx, c, namespace, r, len(r.Sends))
 }
 
-// imported makes the API call that imports n sends.
+// imported makes the API call that imports n sends, and decodes the response.
 func imported[Answer any](ctx context.Context, c *Client, namespace string, r any, n int) (*Answer, error) {
 	var answer Answer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends", url.Values{}, namespace), r, &answer); err != nil {

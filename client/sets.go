@@ -14,8 +14,8 @@ import (
 	"capper/client/api"
 )
 
-// SetChange adds users to a set and removes users from it. At least one of the lists Add and Remove must contain a
-// user, and no user may be in both lists. Repeated users count once.
+// SetChange adds users to a set and removes users from it. At least one of the lists Add and Remove of a SetChange
+// must contain a user, and no user may be in both lists. Repeated users count once.
 type SetChange struct {
 	Add    []uint32
 	Remove []uint32
@@ -31,13 +31,13 @@ type SetChange struct {
 	At time.Time
 }
 
-// setCalls is the number of users from which a call that changes a set contains a bitmap instead of ids.
+// setCalls is the number of users from which the client sends a bitmap instead of ids in a call that changes a set.
 const setCalls = 1000
 
-// ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, all later decisions
-// of all service instances use the change, and no crash loses the change. ChangeSet needs an API key with the scope
-// lists. For more than api.MaxSetUsers users, ChangeSet makes several API calls. The result of ChangeSet counts the
-// users of all these calls, and has the time of the last one.
+// ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, all later
+// decisions of all service instances use the change, and no crash loses the change. ChangeSet needs an API key with
+// the scope lists. If the change has more than api.MaxSetUsers users, ChangeSet makes several API calls. The result
+// of ChangeSet counts the users of all these calls, and has the time of the last call.
 //
 // After an error of ChangeSet, some users of the change may have been added or removed. If ChangeSet returns a result
 // together with an error, the result counts the users of the API calls with status 200. A caller may safely repeat
@@ -87,7 +87,7 @@ func (change *SetChange) bodies() ([]any, error) {
 	return bodies, nil
 }
 
-// at returns the time of the change, or nil for the time of the call.
+// at returns the time that the change of a set states, or nil if the time of the call applies.
 func (change *SetChange) at() *time.Time {
 	if change.At.IsZero() {
 		return nil
@@ -109,7 +109,7 @@ func removal(users *roaring.Bitmap) *api.SetChange {
 	return &api.SetChange{RemoveBitmap: &api.Bitmap{Bitmap: users}}
 }
 
-// changeOfIDs is the request body for a change of a set with ids as strings.
+// changeOfIDs is the request body of a call that changes a set and names users by strings.
 type changeOfIDs struct {
 	Add          []string   `json:"add,omitempty"`
 	Remove       []string   `json:"remove,omitempty"`
@@ -133,7 +133,8 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	}), nil
 }
 
-// bodiesOfImages returns the request bodies of the API calls for a change of a set that names users by images of ids.
+// bodiesOfImages returns the request bodies of the API calls for a change of a set that names users by id images
+// (64-bit numbers).
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
 		return nil, errors.New("AddImages and RemoveImages: must not be combined with Add or Remove")
@@ -155,7 +156,7 @@ func imageTexts(images []uint64) []string {
 	return texts
 }
 
-// inBoth returns a text that is in both lists a and b.
+// inBoth returns a text that is in both lists a and b, if there is one.
 func inBoth(list, other []string) (text string, both bool) {
 	known := make(map[string]bool, len(list))
 	for _, text := range list {
@@ -184,7 +185,7 @@ func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies
 	return bodies
 }
 
-// changeSet makes one API call that changes a set, and adds its result to sum.
+// changeSet makes one API call that changes a set, and adds the result of the call to the argument sum.
 func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.SetChanged) error {
 	var answer api.SetChanged
 	passing := func(err error) bool { return Passing(err) && !HasCode(err, CodeTooManyRecords) }
@@ -207,8 +208,8 @@ func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 }
 
 // SetMembers iterates over the changes that API calls made to a set since the given time, in the order of the users.
-// The zero time selects all changes. To iterate over the users of the build, callers use Members instead. The iteration
-// ends after an error.
+// The zero time selects all changes. To iterate over the users that the published build of the set contains, callers
+// use Members instead. The iteration ends after an error.
 func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) iter.Seq2[*api.MemberChange, error] {
 	return changesIn(ctx, c, set, since, func(page *api.SetMembers) ([]api.MemberChange, *string) {
 		return page.Changes, page.Next

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// stock holds the unused permits of a Pacer. A later grant may have permits with earlier slots, so the Pacer uses the
-// permit with the earliest slot first.
+// stock holds the unused permits of a Pacer. A later response may have permits with earlier slots (start times), so
+// the Pacer uses the permit with the earliest slot first.
 type stock struct {
 	runs    []stockRun // in the order of at
 	permits int        // permits of all runs
 }
 
-// stockRun is a series of permits whose slots (start times) have equal distances. The Pacer knows a slot only roughly,
-// because the service granted the permit at some time between the call and the response. Before it uses a permit, the
-// Pacer waits until the latest possible slot. When it judges the age of a permit, the Pacer assumes the earliest
-// possible slot.
+// stockRun is a series of permits whose slots (start times) have equal distances. The Pacer knows the slot (start
+// time) of a permit only roughly, because the service granted the permit at some time between the call and the
+// response. Before the Pacer uses a permit, it waits until the latest time at which the slot of the permit can be.
+// When the Pacer judges the age of a permit, it assumes the earliest time at which the slot of the permit can be.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first permit, on the monotonic clock
 	every   time.Duration
@@ -51,8 +51,8 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 
 // add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from
 // the arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response
-// to a repeated call, past slots have a wait of 0 and may be as old as the first attempt. The Pacer uses permits
-// whose slots are past only within the time inTime after the first attempt.
+// to a repeated call, permits with past slots have a wait of 0 and may be as old as the first attempt of the call.
+// The Pacer uses permits with past slots only within the time inTime after the first attempt of the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -164,8 +164,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards unused permits that are too old, and returns their number. The slots of discarded permits are past,
-// so the Pacer cannot give these permits back to the service.
+// drop discards unused permits that are too old, and returns their number. The slots of these discarded permits are
+// past, so the Pacer cannot give the permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {

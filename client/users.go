@@ -8,7 +8,7 @@ import (
 	"capper/client/api"
 )
 
-// given holds those fields of a request that can name its users; exactly one of these fields must be set.
+// given holds those fields of a request that can name the users of a call; exactly one of these fields must be set.
 type given struct {
 	users    []uint32
 	ids      []string

@@ -6,7 +6,7 @@ import (
 )
 
 // AudienceQuery selects the users of an API call by an expression over segments and sets, in place of user_ids or
-// users_bitmap. If the AudienceQuery is the zero value, the request names its users in another field.
+// users_bitmap. If the AudienceQuery of a request is the zero value, the request names its users in another field.
 type AudienceQuery struct {
 	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a blank
 	// must precede it) and parentheses. The operator & binds first; the operators | and - are evaluated from left to
@@ -123,7 +123,8 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep counts the users who have at least Sends counted sends, but fewer than the field Sends of the next UseStep.
+// UseStep counts the users with at least Sends sends that count for the limit, but fewer than the Sends of the next
+// UseStep.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

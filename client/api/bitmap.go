@@ -21,7 +21,8 @@ func (b Bitmap) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, raw), nil
 }
 
-// UnmarshalText decodes and validates the bitmap. The roaring library may corrupt memory if a bitmap is invalid.
+// UnmarshalText decodes and validates the bitmap. UnmarshalText validates a bitmap because the roaring library may
+// corrupt memory if a bitmap is invalid.
 func (b *Bitmap) UnmarshalText(text []byte) error {
 	raw, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {

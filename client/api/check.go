@@ -24,14 +24,15 @@ type SendsCheck struct {
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
-// MissingSends lists users without a recorded send of the message; the store keeps all of them in the same partition.
+// MissingSends lists users without a recorded send of the message; the store keeps the logs of all these users in the
+// same partition.
 type MissingSends struct {
 	Partition *int     `json:"partition,omitempty"` // for Redis only
 	Node      string   `json:"node,omitempty"`      // for Redis only: the server of the partition
 	UserIDs   []uint32 `json:"user_ids"`
 }
 
-// SendsCheckSummary counts the users of a check of recorded sends by result.
+// SendsCheckSummary says for how many users a check of recorded sends had each result.
 type SendsCheckSummary struct {
 	Requested int `json:"requested"`
 	Recorded  int `json:"recorded"`

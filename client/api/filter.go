@@ -58,8 +58,8 @@ type FilterBitmaps struct {
 }
 
 // FilterPositions is the response to a filter call with the field users_packed. The bitmaps of FilterPositions hold
-// positions of ids in users_packed, counted from 0. If an id occurs repeatedly in the request, the bitmaps hold the
-// position of its first occurrence.
+// positions of ids in users_packed, counted from 0. If an id occurs repeatedly in users_packed, the bitmaps of
+// FilterPositions hold the position of its first occurrence.
 type FilterPositions struct {
 	AllowedPositions  Bitmap `json:"allowed_positions"`
 	ReplayedPositions Bitmap `json:"replayed_positions"`
@@ -211,7 +211,7 @@ type SegmentSummary struct {
 	Allowed   int `json:"allowed"`
 }
 
-// Add adds the counts in the summary of another filter call to s.
+// Add adds the counts in the summary of another filter call to the receiver s.
 func (s *Summary) Add(batch *Summary) {
 	s.Requested += batch.Requested
 	s.Allowed += batch.Allowed
@@ -237,7 +237,8 @@ func (s *Summary) Add(batch *Summary) {
 	}
 }
 
-// addCounts adds the counts in the map more to the map sum, name by name. A nil sum stays nil if the map more is empty.
+// addCounts adds the counts in the map "more" to the map "sum", name by name. If the map "more" is empty, a nil map
+// "sum" stays nil.
 func addCounts(sum *map[string]int, more map[string]int) {
 	for name, users := range more {
 		if *sum == nil {

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// MaxReason is the maximum length of AcceptRequest.Reason in bytes.
+// MaxReason is the maximum length, in bytes, of the reason that an operator gives in AcceptRequest.Reason.
 const MaxReason = 500
 
 // AcceptRequest is the body of POST /v1/store/accept, with which an operator accepts that the store has lost recorded

@@ -10,9 +10,9 @@ type Messages struct {
 	Next     *string   `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts are
-// exact unless AtLeast is set. All other fields of a Message count results of filter calls, so a user who was in two
-// filter calls counts twice.
+// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts
+// are exact unless AtLeast is set. All other fields of a Message count results of filter calls, so a user who was in
+// two filter calls about the message counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -47,8 +47,8 @@ type Message struct {
 }
 
 // MessageUsers counts the distinct users of a message on one channel by their latest result in the audit (record of
-// decisions). Asked is the sum of all other counts in a MessageUsers. A user with a recorded send counts as allowed,
-// even if a later call denied the message.
+// decisions). Asked is the sum of all other counts in a MessageUsers. A user with a recorded send of the message
+// counts as allowed, even if a later call denied the message to the user.
 type MessageUsers struct {
 	Asked    int64 `json:"asked"`
 	Allowed  int64 `json:"allowed"`  // with a send that was not released
@@ -109,7 +109,8 @@ type ReleaseMessageRequest struct {
 }
 
 // ReleasedMessage is the response to POST /v1/messages/{id}/release, which cancels all recorded sends of a message.
-// ReleasedMessage counts the results for the sends in the audit (record of decisions).
+// ReleasedMessage counts how many recorded sends, according to the audit (record of decisions), had each result of
+// the release.
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`

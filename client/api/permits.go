@@ -73,9 +73,10 @@ func (p *Permits) UsableFor() time.Duration {
 	return usable
 }
 
-// Slot is a series of permits at equal intervals. A sender may use the first permit after WaitMS, and each further
-// permit EveryMS after the previous one. The wait for a permit counts from the moment when the client reads the
-// response, so that no send starts too early. The age of a permit counts from the moment when the client sent the call.
+// Slot is a series of permits at equal intervals. A sender may use the first permit of a Slot after WaitMS, and each
+// further permit EveryMS after the previous one. The wait for a permit counts from the moment when the client reads
+// the response, so that no send starts too early. The age of a permit counts from the moment when the client sent the
+// call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once

@@ -41,7 +41,8 @@ type Quiet struct {
 	Sets     []string `json:"sets,omitempty"`     // only users in any of these sets; empty: everybody
 }
 
-// Limit is a limit of the policy. The fields Calendar and Timezone apply only to limits with a calendar window.
+// Limit is a limit of the policy. The fields Calendar and Timezone of a Limit apply only to limits with a calendar
+// window, such as a day.
 type Limit struct {
 	Name     string   `json:"name"`
 	Max      int      `json:"max"`

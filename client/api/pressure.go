@@ -28,7 +28,7 @@ type Pressure struct {
 	HeldBack []PressureHeld `json:"held_back"` // by users who were held back, descending
 }
 
-// PressureWeek is a period that includes the time From and excludes the time To.
+// PressureWeek is a period of 7 days that includes the time From and excludes the time To.
 type PressureWeek struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -67,8 +67,8 @@ type PressureSpread struct {
 	Got []int64 `json:"got"`
 }
 
-// PressureAtLimit says how many users of a segment are at a limit now. A user is at a limit if the limit would deny the
-// next message that the limit counts.
+// PressureAtLimit says how many users of a segment are at a limit now. A user is at a limit if the limit would deny
+// the user the next message that the limit counts.
 type PressureAtLimit struct {
 	Segment string               `json:"segment"` // NoSegment for users in no segment
 	Size    *int64               `json:"size,omitempty"`
@@ -93,8 +93,8 @@ type PressureUsers struct {
 	UserIDs     []string `json:"user_ids,omitzero"`      // other ids
 }
 
-// PressureCampaign is a message on a channel, with the number of the message's sends by week. For an API key with a
-// namespace, one row without a message id counts all campaigns of another namespace.
+// PressureCampaign is a message on a channel, with the number of the message's sends by week. If the API key has a
+// namespace, one row without a message id counts all campaigns of another namespace together.
 type PressureCampaign struct {
 	PressureMessage
 	Messages []int64 `json:"messages"` // without released ones

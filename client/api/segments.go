@@ -11,7 +11,7 @@ type Segments struct {
 	Audiences map[string]string `json:"audiences,omitempty"`
 }
 
-// SegmentInfo describes a segment or a set of the generation.
+// SegmentInfo describes a segment or a set of a generation (published version of segments and sets).
 type SegmentInfo struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"` // KindSegment or KindSet
@@ -78,10 +78,10 @@ type LookupPacked struct {
 	Audience      *AudienceTaken    `json:"audience,omitempty"`
 }
 
-// HeaderGeneration is the HTTP header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The
-// body of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
+// HeaderGeneration is the HTTP header in which GET /v1/segments/{name}/bitmap returns the name of the segments
+// generation. The body of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
 // (application/octet-stream). In the URL path, a "/" in the name of a segment is written as %2F. The query parameter
-// "generation" selects an earlier generation that the service still has in memory.
+// "generation" of this call selects an earlier segments generation that the service still has in memory.
 const HeaderGeneration = "X-Segments-Generation"
 
 // Members is the response to GET /v1/segments/{name}/members: a page of the ids in a segment or set, in ascending
@@ -132,8 +132,8 @@ type GenerationInfo struct {
 	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
 }
 
-// GenerationChanges is the response to GET /v1/generations/{generation}/changes: how the segments and sets differ from
-// an earlier generation.
+// GenerationChanges is the response to GET /v1/generations/{generation}/changes: how the segments and sets differ
+// from an earlier generation (published version).
 type GenerationChanges struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -145,7 +145,7 @@ type GenerationChanges struct {
 	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil when Exact is false
 }
 
-// SegmentChange describes how a segment or a set differs between two generations.
+// SegmentChange describes how a segment or a set differs between two generations (published versions).
 type SegmentChange struct {
 	Name    string `json:"name"`
 	State   string `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"

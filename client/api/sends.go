@@ -25,7 +25,7 @@ type ImportAnswer struct {
 	Summary     ImportSummary `json:"summary"`
 }
 
-// ImportSummary counts the sends of an import, by result.
+// ImportSummary says how many sends of an import had each result, such as recorded or too old.
 type ImportSummary struct {
 	Requested   int `json:"requested"`
 	Added       int `json:"added"`
@@ -34,7 +34,7 @@ type ImportSummary struct {
 	Unavailable int `json:"unavailable"` // unknown result: import them again
 }
 
-// Add adds the counts in the summary of another import to s.
+// Add adds the counts in the summary of another import to the receiver s.
 func (s *ImportSummary) Add(batch *ImportSummary) {
 	s.Requested += batch.Requested
 	s.Added += batch.Added

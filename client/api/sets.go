@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxSetUsers is the maximum number of users in one call that changes a set. If a call that changes a set names users
-// by ids, the bound MaxUserIDs also applies.
+// MaxSetUsers is the maximum number of users in one call that changes a set. If such a call names users by ids, the
+// bound MaxUserIDs also applies to the number of users.
 const MaxSetUsers = 100_000
 
 // SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it. A
@@ -27,8 +27,8 @@ type SetChange struct {
 }
 
 // SetChanged is the response to a call that changed a set. When a client receives a SetChanged, the service has
-// stored every change of the call durably. If some changes may not be stored, the response is an Error with
-// CodeUnavailable that lists the users of these changes.
+// stored every change of the call durably. If the service may not have stored some changes, the response is an Error
+// with CodeUnavailable that lists the users of these changes.
 type SetChanged struct {
 	Set        string    `json:"set"`
 	At         time.Time `json:"at"` // the time from which the changes count
@@ -46,8 +46,8 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the response to GET /v1/sets: the sets of the generation in use, and the sets that consist only of live
-// changes.
+// Sets is the response to GET /v1/sets: the sets of the segments generation in use, and the sets that consist only of
+// live changes (changes by API calls).
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names

@@ -64,8 +64,8 @@ type SegmentsStatus struct {
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
 }
 
-// GuardedSet is a set with a limit on lost users: the service rejects a generation in which too many users left the
-// set.
+// GuardedSet is a set with a limit on lost users: the service rejects a segments generation in which too many users
+// left the set.
 type GuardedSet struct {
 	Name       string `json:"name"`
 	Suppressed bool   `json:"suppressed"` // false: only quiet hours name the set
@@ -107,8 +107,8 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // unusual but allowed settings
 }
 
-// Probe is the response to GET /healthz and GET /readyz with status 200. If a check fails, the service returns status
-// 503 and an Error instead of a Probe.
+// Probe is the response to GET /healthz and GET /readyz with status 200. If a health check of the service fails, the
+// response is status 503 and an Error instead of a Probe.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

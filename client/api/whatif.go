@@ -104,7 +104,7 @@ type WhatIfUsers struct {
 	By        []WhatIfStep `json:"by"`        // by the difference, ascending, without the difference 0
 }
 
-// WhatIfStep is the number of users who would have got the same number of sends more or fewer.
+// WhatIfStep is the number of users who would have got the same number of additional or missing sends.
 type WhatIfStep struct {
 	More  int   `json:"more"` // below 0: less
 	Users int64 `json:"users"`
