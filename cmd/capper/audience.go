@@ -64,7 +64,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// pinned returns the command-line flag with which a later run selects the same users as this run.
+// pinned returns the command-line flag with which a later run of the command selects the same users as this run.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -72,7 +72,7 @@ func (a *audience) pinned() string {
 	return " with --generation " + a.Generation
 }
 
-// whom describes, in the output of --json, the audience expression that selected the users.
+// whom is the part of the --json output that describes the audience expression that selected the users.
 type whom struct {
 	Audience           string `json:"audience"`
 	AudienceGeneration string `json:"audience_generation"`
@@ -86,7 +86,7 @@ func (a *audience) whom() *whom {
 	return &whom{a.Expression, a.Generation}
 }
 
-// read returns the distinct users in the audience file, for dense ids (32-bit numbers).
+// read returns the distinct users in the audience file, if the user ids are dense (32-bit numbers).
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
@@ -95,7 +95,7 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
-// list returns the distinct users in the audience file, for ids that are not dense (not 32-bit numbers).
+// list returns the distinct users in the audience file, if the user ids are not dense (not 32-bit numbers).
 func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*ingest.UserList, error) {
 	users, err := a.idFile.list(ctx, on, a.File, scheme)
 	if err == nil && users.Len() == 0 {
@@ -118,7 +118,7 @@ type idFile struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 }
 
-// read returns the distinct users in a file of dense ids (32-bit numbers).
+// read returns the distinct users in a file of user ids that are dense (32-bit numbers).
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, f.inputs(path))
@@ -132,7 +132,7 @@ func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*
 	return set.Bitmap().Roaring(), nil
 }
 
-// list returns the distinct users in a file of ids that are not dense (not 32-bit numbers).
+// list returns the distinct users in a file of user ids that are not dense (not 32-bit numbers).
 func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, scheme *ids.Scheme) (*ingest.UserList,
 	error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In, Scheme: scheme})

@@ -94,7 +94,7 @@ func describeTracing(cfg *config.Config) string {
 	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
-// place describes the configured store: its kind, and its address or directory.
+// place describes the store that the configuration names: its kind, and its address or directory.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
 		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
@@ -137,7 +137,8 @@ func inZone(user bool, location *time.Location) string {
 	return "in " + cmp.Or(location, time.UTC).String()
 }
 
-// channelNames returns the names of the channels in the set. For the set of all channels, channelNames returns "".
+// channelNames returns the names of the channels in a set of channels. For the set of all channels, channelNames
+// returns "".
 func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	var names []string
 	for _, channel := range set.Channels() {

@@ -52,7 +52,7 @@ const description = `Frequency capping: decides, before a send, who may still re
 
 The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.`
 
-// patience is how long, after a signal, a command may still write the responses that it has received.
+// patience is how long a command, after a signal, may still write the responses that it has already received.
 const patience = 5 * time.Second
 
 // run executes one command line and returns the exit status.

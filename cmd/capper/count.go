@@ -56,8 +56,8 @@ func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) err
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// printCounts prints named numbers of users, with the largest number first. For an empty map, printCounts prints
-// nothing.
+// printCounts prints named numbers of users, with the largest number first. If the map of numbers is empty,
+// printCounts prints nothing.
 func printCounts(on *terminal.Streams, what string, counts map[string]uint64) error {
 	if len(counts) == 0 {
 		return nil

@@ -66,9 +66,10 @@ type target struct {
 	erase func() error
 }
 
-// targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense ids
-// (32-bit numbers). If the ids are of another kind, erasing a user fails. Erasing a user by number is safe, because the
-// URL path with a number as user id is the same for all kinds of ids.
+// targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense
+// ids (32-bit numbers). If the ids of the service are of another kind, the service rejects the erasure of such a
+// user. Erasing a user by number is safe, because the URL path with a number as user id is the same for all kinds of
+// ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {

@@ -35,8 +35,8 @@ func undecided(users int) error {
 	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
-// Run asks the service which users of the audience may receive the message, and writes the users to files. An
-// interrupted run writes no files, but the service has recorded its sends under the message id.
+// Run asks the service which users of the audience may receive the message, and writes the users to files. If the
+// command is interrupted, it writes no files, but the service has recorded the allowed sends under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
@@ -117,8 +117,8 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 	return cli.TodoParts(parts, scheme, c.Batch, c.Parallel), nil
 }
 
-// unwritten adds advice to an error that occurred while writing the results: a second run with the same message id gets
-// the same results.
+// unwritten adds advice to an error that occurred while writing the results: if the user runs the command again with
+// the same message id, it gets the same results.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
@@ -155,7 +155,8 @@ func (c *filterCommand) nobodyTwice() string {
 }
 
 // decide makes filter calls about the whole audience. decide retries unavailable users (without a decision) until the
-// time limit. If the service becomes unavailable after its first response, decide retries the remaining users.
+// time limit. If the service becomes unavailable after its first response, decide repeats the calls for the remaining
+// users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -213,7 +214,7 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	return cli.StatusSays
 }
 
-// request returns the request that all filter calls of the command share, without users.
+// request returns the filter request without users, which all calls of the command have in common.
 func (c *filterCommand) request() client.FilterRequest {
 	return client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
@@ -324,8 +325,8 @@ func replays(n int) string {
 	return fmt.Sprintf("%d of them already recorded by an earlier call or run", n)
 }
 
-// sortedCounts returns the names in descending order of their counts. Names with equal counts are in alphabetical
-// order.
+// sortedCounts returns the names of a map in descending order of their counts. If two names have equal counts,
+// sortedCounts returns them in alphabetical order.
 func sortedCounts(counts map[string]int) (names []string) {
 	for name := range counts {
 		names = append(names, name)

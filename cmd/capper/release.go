@@ -23,8 +23,8 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
 }
 
-// Run removes the recorded sends of a message that was not delivered. A second run of the command has no further
-// effect.
+// Run removes the recorded sends of a message that was not delivered. If the user runs the command a second time, the
+// command has no further effect.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -61,8 +61,8 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// release runs the function argument "calls", which makes the release calls and passes each response to "add". release
-// shows the progress of the release calls, and prints the sum of their responses.
+// release runs the argument "calls", a function that makes the release calls and passes each response to "add".
+// release shows the progress of the calls, and prints the sum of their responses.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -127,8 +127,8 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// request returns the release request and its number of users. The users of the release come from an audience
-// expression, or from a file of dense ids (32-bit numbers).
+// request returns the release request of the command and the number of users in the request. The users whose sends
+// the command releases come from an audience expression, or from a file of dense ids (32-bit numbers).
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}

@@ -95,8 +95,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". Without the check by existing, the
-// command would treat file names from a shell pattern such as lists/*.txt as text ids of users.
+// existing returns the first argument that is the name of an existing file, or "". Without this check, the command
+// would take the file names from a shell pattern such as lists/*.txt for text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
@@ -159,8 +159,8 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// change makes the call that changes the set, and prints the result. The function argument "of" returns the request to
-// add or remove the users.
+// change makes the call that changes the set, and prints the result. The argument "of" is a function that returns the
+// request to add or remove the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)
 	if err != nil {

@@ -27,8 +27,8 @@ func (c *acceptCommand) Help() string {
 		"docs/operating.md#a-server-dropped-logs describes the checks. The API key needs the scope admin."
 }
 
-// Run tells the service to accept that its store has lost recorded sends, and prints the Redis servers with such a
-// loss.
+// Run tells the service to accept that its store has lost recorded sends, and prints the Redis servers that lost
+// sends.
 func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {

@@ -104,7 +104,7 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &amendment{result: result, add: c.OnlyGrows, began: began})
 }
 
-// amendment publishes a generation that replaces some sets of the live generation.
+// amendment is a publish that replaces some sets of the live generation and keeps all other segments and sets.
 type amendment struct {
 	result *ingest.Result
 	add    bool // add the users in the files to the live users of each set

@@ -73,7 +73,7 @@ func (g *grouped) add(text, name string) {
 	g.names[text] = append(g.names[text], name)
 }
 
-// print prints one line for each text, with its sets, and at most shownSets lines.
+// print prints one line for each text, with the sets that have this text, and at most shownSets lines.
 func (g *grouped) print(w io.Writer) (err error) {
 	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
 		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))

@@ -13,7 +13,7 @@ import (
 )
 
 // badRowList writes the file that the flag --bad-rows-to names: the bad rows of the inputs, one JSON object per line.
-// This file of bad rows is complete after the inputs were read, even if reading failed.
+// When the command has read all inputs, the file of bad rows is complete, even if reading failed.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File

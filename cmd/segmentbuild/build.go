@@ -58,7 +58,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// timedOut adds the reason why the context ended to err, if the context has ended.
+// If the context has ended, timedOut adds the reason for its end to err.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -92,7 +92,7 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &overLive{result: result})
 }
 
-// scheme returns the kind and hash key of the user ids at the location, or nil for dense ids.
+// scheme returns the kind and hash key of the user ids at a location of segments, or nil for dense ids.
 func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*ids.Scheme, error) {
 	var wanted *ids.Kind
 	if c.IDs != "" {
@@ -128,7 +128,8 @@ func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publi
 	return p, nil
 }
 
-// mayRepeat reports whether all publishes by other processes since the comparison were amends (publishes of some sets).
+// mayRepeat reports whether every publish by another process since the comparison was an amend (a publish of some
+// sets).
 func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
 	return now.AmendedSince(ctx, at, before)
 }
@@ -153,7 +154,7 @@ func (c *buildCommand) planFault(err error) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
-// plan returns the build plan from the flags or from the build file.
+// plan returns the build plan (which files become which segments and sets) from the flags or from the build file.
 func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
@@ -178,13 +179,13 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// refine applies those command-line flags to the plan that refer to its segments and sets by name.
+// refine applies the command-line flags that name segments and sets of the plan.
 func (c *buildCommand) refine(plan *ingest.Plan) error {
 	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan),
 		c.Approval.accept(plan))
 }
 
-// setAsOf stores the as-of times from the flags --as-of in the plan.
+// setAsOf stores the as-of times (times up to which a set contains all changes) from the flags --as-of in the plan.
 func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, ok := strings.Cut(arg, "=")
@@ -217,7 +218,7 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 }
 
 // addDefinitions adds the segments or sets that a flag defines as NAME=FILE to the plan. If the flag names several
-// files with the same NAME, they form one definition.
+// files with the same NAME, the files together form one segment or set.
 func addDefinitions(to *[]ingest.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
 	for _, arg := range args {

@@ -65,7 +65,7 @@ func (r *retryNotice) show(err error) {
 	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
-// open opens a location of segments. The returned context ends at the time limit of the command.
+// open opens a location of segments. The context that open returns ends at the time limit of the command.
 func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
@@ -85,8 +85,8 @@ func (t timeoutError) Error() string {
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// patience is the time after a signal within which a command can still end normally. A command that is still working
-// when patience has passed leaves the location of the segments intact, in the same way as after a crash.
+// patience is the time after a signal within which a command can still end normally. If a command is still working
+// when patience has passed, the location of the segments stays intact, in the same way as after a crash.
 const patience = 2 * time.Second
 
 // run executes one command line and returns the exit status.
@@ -160,7 +160,8 @@ func statusOf(err error) terminal.Status {
 	return terminal.StatusOf(err)
 }
 
-// badRowsHint returns a hint about bad rows in the inputs. No flag permits a file in which all rows are bad.
+// badRowsHint returns a hint about bad rows in the inputs. Even with a flag that permits bad rows, the command
+// rejects a file in which all rows are bad.
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {

@@ -65,7 +65,7 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// users returns the synthetic users that the flags describe.
+// users returns the range of synthetic users that the flags describe.
 func (c *generateCommand) users() (*Users, error) {
 	if c.IDs != ids.Dense.String() && c.As != "text" && c.As != "csv" {
 		return nil, fmt.Errorf("--as: the file format must be text or csv for user ids of the kind %s, got %s",

@@ -10,8 +10,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). These
-// flags override the limits in the build file, except the limits for single segments.
+// boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). The
+// flags of the guard override the limits in the build file, except the limits for single segments.
 type boundFlags struct {
 	changeFlags   `embed:""`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have without being rejected: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
@@ -88,8 +88,8 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused returns an error with a hint how to publish a build that the guard rejected. If each reason for the rejection
-// names a flag, the hint does not mention --force, because such a flag permits less than --force.
+// refused returns an error with a hint how to publish a build that the guard rejected. If a flag permits each
+// rejected change, the hint does not mention --force, because such a flag permits less than --force.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

@@ -35,8 +35,8 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 }
 
 // noteIDs adds warnings to the report about user ids that are nearly the same, and about different ids with the same
-// image (64-bit number). The argument published contains the ids of the generation, which may contain more ids than the
-// result.
+// id image (64-bit number). The argument published contains the user ids of the published generation, which may
+// contain more ids than the result of the build.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {

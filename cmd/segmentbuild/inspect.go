@@ -39,7 +39,7 @@ type inspection struct {
 	Sets     []inspectedSet `json:"sets,omitempty"`
 }
 
-// inspectedSet describes a set. A set may have common users with every segment and set.
+// inspectedSet describes a set. A set may have users in common with every segment and every other set.
 type inspectedSet struct {
 	inspected
 	OnlyGrows bool    `json:"only_grows,omitempty"`
@@ -111,7 +111,8 @@ func isFile(name string) bool {
 	return name != "" && err == nil && !stat.IsDir()
 }
 
-// readGeneration reads a generation from a location. The names "" and "live" mean the live generation.
+// readGeneration reads a segments generation from a location. Users of the command can write "" or "live" for the
+// name of the live generation.
 func readGeneration(ctx context.Context, location objects.Location, name string) (*segments.Generation, error) {
 	m, err := readManifest(ctx, location, name)
 	if err != nil {
@@ -131,8 +132,8 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	return namedManifest(ctx, location, name)
 }
 
-// namedManifest reads the manifest of the generation that a command-line argument names. For an unknown generation, the
-// error has the exit status for wrong usage.
+// namedManifest reads the manifest of the generation that a command-line argument names. If the location lacks the
+// generation, namedManifest returns an error with the exit status for wrong usage.
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {

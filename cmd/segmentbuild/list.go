@@ -25,7 +25,7 @@ type at struct {
 	Place place  `embed:""`
 }
 
-// wrongPlace is the hint below the error that a location contains no generations.
+// wrongPlace is the hint that the program prints below the error that a location contains no generations.
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -33,8 +33,9 @@ func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, c
 	return a.Place.open(ctx, on, a.At)
 }
 
-// openThere opens a location of segments that must exist. A location that does not exist must be an error, because its
-// name is usually misspelt. For S3, the first read checks that the location exists; see notThere and mustBeThere.
+// openThere opens a location of segments that must exist. If the location does not exist, openThere returns an error,
+// because the name of the location is usually misspelt. If the location is in S3, the first read checks that the
+// location exists; see notThere and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)
@@ -119,7 +120,8 @@ func rowOf(l *publish.Listing) []any {
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
-// acceptedIn returns a text that lists the changes that the flag --accept permitted when the generation was published.
+// acceptedIn returns a text that lists the changes that the flags --accept permitted when the generation was
+// published.
 func acceptedIn(m *segments.Manifest) string {
 	var list []string
 	for _, a := range m.Accepted {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds a warning to the report for every set that loses users, even a single user. Such a warning is
-// important, because users who have left a suppressed set may receive messages.
+// noteLosses adds a warning to the report for every set that loses users, even a single user. The warning about a set
+// that loses users is important, because users who have left a suppressed set may receive messages.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -68,7 +68,8 @@ type lossWarnings struct {
 	remedy func(*publish.Change) string
 }
 
-// of returns the warnings about sets that lose users. Several sets in the same folder share one warning.
+// of returns the warnings for the report about sets that lose users. If several sets in the same folder lose users,
+// they share one warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}
@@ -145,8 +146,8 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder returns one warning about all sets of a folder that lose users. The warning about a folder of sets names the
-// set that loses most users.
+// folder returns one warning about all sets of a folder that lose users. If several sets of a folder lose users, the
+// warning names the set that loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {

@@ -25,15 +25,15 @@ type segmentOf struct {
 	at         `embed:""`
 }
 
-// found is a segment or set that was read from a generation.
+// found is a segment or set that the command has read from a generation.
 type found struct {
 	generation *segments.Generation // without bitmaps
 	scheme     *ids.Scheme
 	users      *bitmap.Bitmap
 }
 
-// read reads the bitmap of the segment or set that the arguments name. For ids that are not dense, read also reads the
-// dictionary of ids.
+// read reads the bitmap of the segment or set that the arguments name. If the user ids are not dense, read also reads
+// the dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -190,7 +190,7 @@ type exportCommand struct {
 	Output    string `short:"o" placeholder:"FILE" help:"Output file. Default: -, which is standard output."`
 }
 
-// Run writes the users of one segment or set to a file.
+// Run writes the ids of the users of one segment or set to a file.
 func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	toFile := c.Output != "" && c.Output != "-"
 	if toFile {

@@ -55,8 +55,8 @@ func (a *approval) forcedBy() string {
 	return a.Reason
 }
 
-// publication checks and publishes the result of a build or of an amend (publish of some sets), after the inputs were
-// read.
+// publication checks and publishes the result of a build or of an amend (publish of some sets), after the command has
+// read the inputs.
 type publication struct {
 	Approval           approval
 	setsAnyway, dryRun bool
@@ -82,8 +82,8 @@ type content interface {
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// begin checks, before the inputs are read, whether publishing is on hold. The publish at the end of the command
-// checks again whether publishing is on hold.
+// begin checks, before the inputs are read, whether publishing is on hold. At the end, the publish checks again
+// whether publishing is on hold.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)
@@ -95,8 +95,8 @@ func (p *publication) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// publish publishes the result of a build or amend. If another process publishes a generation meanwhile, publish tries
-// again to replace that generation, unless this would lose changes.
+// publish publishes the result of a build or of an amend (publish of some sets). If another process publishes a
+// generation in the meantime, publish tries again to replace that generation, unless this would lose changes.
 func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
 	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
 		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
@@ -162,8 +162,8 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// guard checks whether the changes that a proposal makes stay within the limits. guard returns an error if the limits
-// forbid a change, or if reading the location fails.
+// guard checks whether the changes of a proposed generation stay within the limits. guard returns an error if the
+// limits forbid a change, or if reading the location fails.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report
 	report.Before = proposal.Base.Name

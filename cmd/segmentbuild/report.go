@@ -77,7 +77,7 @@ type builtSegment struct {
 	Max       *uint32 `json:"max,omitempty"`
 }
 
-// builtSet describes a set of the new generation.
+// builtSet describes a set of the new generation in the report.
 type builtSet struct {
 	builtSegment
 	OnlyGrows bool      `json:"only_grows,omitempty"`
@@ -124,7 +124,7 @@ func (r *buildReport) noteFindings(found *publish.Findings) {
 	r.Refusals = found.Refusals
 }
 
-// noteFailure sets the status of the report from the error of the build.
+// noteFailure sets the status of the report from the error with which the build ended.
 func (r *buildReport) noteFailure(err error) {
 	switch statusOf(err) {
 	case terminal.BadInput:
@@ -199,7 +199,7 @@ func (r *buildReport) print(w io.Writer) error {
 		printDrift(w, r.Week), r.printEnd(w))
 }
 
-// printZones prints how many users are in several time zone sets.
+// printZones prints how many users are in more than one time zone set.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
 		fmt.Fprintf(w, "time zones: %d users are in more than one set of %s, and the first set in the order above "+
@@ -230,7 +230,7 @@ func (r *buildReport) printSets(w io.Writer) error {
 	return printSetTable(w, []any{"set", "users", "bytes", "lowest", "highest"}, table)
 }
 
-// printSetTable prints the first rows of a table of sets. For an empty table, printSetTable prints nothing.
+// printSetTable prints the first rows of a table of sets. If the table has no rows, printSetTable prints nothing.
 func printSetTable(w io.Writer, head []any, table [][]any) error {
 	if len(table) == 0 {
 		return nil
@@ -334,8 +334,8 @@ func bound(id *uint32) string {
 	return fmt.Sprint(*id)
 }
 
-// printDrift prints a table of the changes of segments within a week. If the weekly changes were not computed,
-// printDrift prints nothing.
+// printDrift prints a table that says how the segments have changed within a week. If the weekly changes were not
+// computed, printDrift prints nothing.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil
@@ -350,8 +350,8 @@ func printDrift(w io.Writer, r *publish.Drift) error {
 	return errors.Join(printChanges(w, r.Changes, &r.NoSegment), printSetChanges(w, r.Sets))
 }
 
-// printChanges prints a table of the changes of every segment. If the argument none is not nil, the table also has a
-// row for users in no segment.
+// printChanges prints a table of the changes of every segment. If the argument "none" is not nil, the table also has
+// a row for users in no segment.
 func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment) error {
 	if len(changes) == 0 {
 		return nil

@@ -90,8 +90,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on.Out, report)
 }
 
-// print writes a report about the live generation in the form of a build report. For a dry run, the report is about the
-// generation that would become live.
+// print writes a report about the live generation in the form of a build report. If the command is a dry run, the
+// report is about the generation that would become live.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
 		note := "as it is live"
@@ -175,7 +175,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// note adds the changes from the live generation to the generation that the rollback plans to the report.
+// note adds to the report the changes from the live generation to the generation that the rollback makes live.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// spellings holds for each kind of user ids a function that appends the id of a synthetic user.
+// spellings holds, for each kind of user ids, a function that writes the id of a synthetic user.
 var spellings = map[string]func(dst []byte, user uint32) []byte{
 	"dense": spellDense, "uint64": spellUint64, "uuid": spellUUID, "text": spellText,
 }
 
 func spellDense(dst []byte, user uint32) []byte { return strconv.AppendUint(dst, uint64(user), 10) }
 
-// spellUint64 appends an id for a synthetic user. The upper bits of the ids increase with the user number, as in ids
-// that contain a time.
+// spellUint64 appends a 64-bit id for a synthetic user. The upper bits of these 64-bit ids increase with the user
+// number, as in ids that contain a time.
 func spellUint64(dst []byte, user uint32) []byte {
 	return strconv.AppendUint(dst, 1<<62|uint64(user)<<22|scatter(uint64(user))>>42, 10)
 }

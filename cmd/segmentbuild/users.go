@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Users is a range of synthetic user ids, together with their distribution over segments. The same seed always gives
-// the same users.
+// Users is a range of synthetic user ids, together with the percentage of users in each segment. The same seed always
+// gives the same synthetic users.
 type Users struct {
 	First, Count uint32  // the ids First to First+Count-1
 	Shares       []share // a sum above 100 % is an error; users in no share are in no segment
@@ -64,7 +64,7 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// bounds returns, for each segment in Shares, where its range of users ends, in units of 1/2^32 of all users.
+// bounds returns, for each segment in Shares, the end of its part of the users, in units of 1/2^32 of all users.
 func (u *Users) bounds() []uint64 {
 	var until []uint64
 	sum := 0.0
@@ -75,8 +75,8 @@ func (u *Users) bounds() []uint64 {
 	return until
 }
 
-// shareOf returns the index of the segment in Shares to which the user at a position in the id range belongs. For a
-// user in no segment, shareOf returns len(Shares).
+// shareOf returns the index of the segment in Shares to which the synthetic user at a position in the id range
+// belongs. If the user is in no segment, shareOf returns len(Shares).
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {

@@ -62,7 +62,7 @@ func (w *lineWriter) Add(id uint32) error {
 
 func (w *lineWriter) Close() error { return w.out.Flush() }
 
-// row is a row of a Parquet file of user ids. The name of the type becomes the name of the Parquet schema.
+// row is a row of a Parquet file of user ids. The name of the type row becomes the name of the Parquet schema.
 type row struct {
 	UserID int64 `parquet:"user_id,snappy"`
 }
