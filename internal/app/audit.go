@@ -53,9 +53,10 @@ func (s *Service) auditOfMessages() server.Audit {
 	return grants{s.recorded, s.journal}
 }
 
-// recordedPolicies returns the policies of the decisions in the last month, for the console. Each policy has the time
-// of the first audit file that names the policy. recordedPolicies leaves out damaged audit files and policies that the
-// audit does not contain. The command `capper audit verify` reports damaged audit files and missing policies.
+// recordedPolicies returns the policies of the decisions in the last month, for the console. Each returned policy has
+// the time of the first audit file that names the policy. recordedPolicies leaves out damaged audit files and
+// policies that the audit does not contain. The command `capper audit verify` reports damaged audit files and missing
+// policies.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})

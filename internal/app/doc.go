@@ -1,10 +1,10 @@
 // Package app implements the service that `capper serve` runs. Package app opens the components that the
 // configuration names, connects the components, and starts and stops them.
 //
-// A start and a stop consist of steps (see Service.steps). Each step of a start or stop has a time limit, and a name
-// for logs and errors. A start executes the steps in order. When a step fails, the start undoes the earlier steps. A
-// stop of the service undoes all steps of the start in reverse order. The following table lists the main steps, each
-// with the action that undoes the step:
+// A start and a stop of the service consist of steps (see Service.steps). Each step of a start or stop has a time
+// limit, and a name for logs and errors. A start executes the steps in order. When a step of the start fails, the
+// start undoes the earlier steps. A stop of the service undoes all steps of the start in reverse order. The following
+// table lists the main steps of a start, each with the action that undoes the step:
 //
 //	load segments           –
 //	open the store          close the store
@@ -16,9 +16,10 @@
 //	listen                  drain the calls
 //	ask for calls           ask for no more calls
 //
-// When the stop action "drain the calls" exceeds its time limit, it closes the connections, and waits until all calls
-// have returned from the store. A call returns from the store at the latest when it reaches its own time limit. The
-// stop action "close the store" runs after all actions that use the store. If an action that uses the store does not
-// end in time, the store stays open until the process ends. A log line then names the action. If capper closed the
-// store during a call, the call could panic, or read from files that another process has opened since then.
+// When the stop action "drain the calls" exceeds its time limit, it closes the connections of callers, and waits
+// until all calls have returned from the store. An API call returns from the store at the latest when the call
+// reaches its own time limit. The stop action "close the store" runs after all actions that use the store. If an
+// action that uses the store does not end in time, the store stays open until the process ends. A log line then names
+// the action. If capper closed the store during a call, the call could panic, or read from files that another process
+// has opened since then.
 package app

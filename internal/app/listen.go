@@ -114,8 +114,8 @@ func (s *Service) askForCalls(context.Context) error {
 	return nil
 }
 
-// askForNoMore makes /readyz report "not ready", and waits for StopDelay, so that load balancers can notice the change.
-// During StopDelay, the service still answers calls.
+// askForNoMore makes /readyz report "not ready", and waits for StopDelay, so that load balancers can notice the
+// change. During StopDelay, the service still answers API calls.
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
@@ -125,7 +125,7 @@ func (s *Service) askForNoMore(context.Context) error {
 	return nil
 }
 
-// longestCall returns the longest time that a call may need: waiting in a queue, and then using the store.
+// longestCall returns the longest time that an API call may need: waiting in a queue, and then using the store.
 func (s *Service) longestCall() time.Duration {
 	b := s.config.Server.Bounds
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout

@@ -21,8 +21,9 @@ import (
 // effect within two days.
 const oldList = 48 * time.Hour
 
-// guarded returns, for each guarded set, what percentage of its users may leave it. If a set in a new segments
-// generation loses more, the service rejects the generation.
+// guarded returns, for each guarded set, what percentage of its users may leave the set from one segments generation
+// to the next. If a guarded set loses a higher percentage in a new segments generation, the service rejects the
+// generation.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
 // listProblems describes suppressed sets (of users who must not receive messages) that have fewer users than intended,
@@ -61,7 +62,7 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 }
 
 // LookAtLists returns warnings about suppressed sets (of users who must not receive messages) that are empty or that
-// may lose users. LookAtLists returns nil unless the location of the segments is a readable directory.
+// may lose users. If the location of the segments is not a readable directory, LookAtLists returns nil.
 func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	if objects.IsURL(cfg.Segments.Source) {
 		return nil
@@ -134,8 +135,8 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 }
 
 // lostZones returns an error if a new policy needs users' time zones, and the current segments generation lacks time
-// zones that an earlier generation had. Without lostZones, the service would apply another time zone to the users whose
-// time zone is lost.
+// zones that an earlier generation had. Without the check by lostZones, the service would apply another time zone to
+// the users whose time zone is lost.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {

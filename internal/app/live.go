@@ -31,16 +31,16 @@ type lists struct {
 	seen []sighting
 }
 
-// sighting records a segments generation that was in use. A sighting has the as-of time of each set: the time up to
-// which the set's build includes all changes.
+// The type sighting says when the service used a segments generation. A sighting also has the as-of time of each set:
+// the time up to which the set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
 }
 
-// generation implements the interface capping.Live. A generation combines a published segments generation with the live
-// changes of its sets (by API calls). A generation is immutable. Audience expressions read the published sets without
-// live changes, so that the parts and pages of an audience stay consistent.
+// generation implements the interface capping.Live. A generation combines a published segments generation with the
+// live changes of its sets (by API calls). A generation is immutable. Audience expressions read the published sets
+// without live changes (changes by API calls), so that the parts and pages of an audience stay consistent.
 type generation struct {
 	*segments.Snapshot
 	of    *segments.Refresher // tells the age of each set; nil: the ages of sets are unknown
@@ -54,8 +54,9 @@ type generation struct {
 
 var _ capping.Live = (*generation)(nil)
 
-// missed returns an error if a published generation lacks changes of a needed set that the store has already removed
-// from the live changes. The store removes live changes that a newer segments generation contains.
+// missed returns an error if a published generation lacks changes of a set that the store no longer keeps as live
+// changes (changes by API calls). The store removes a live change as soon as the segments generations in use contain
+// the change.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -85,7 +86,7 @@ func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
-// changes returns a counter that increases with each live change of a set.
+// changes returns a counter that increases with each live change (API call that changes a set).
 func (l *lists) changes() uint64 {
 	if l.store == nil {
 		return 0
@@ -101,7 +102,7 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns a lists without store and segments, which later steps of the start add.
+// newLists returns a lists that has no store and no segments yet; later steps of the start add them.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)
@@ -111,7 +112,8 @@ func newLists(cfg *config.Config) *lists {
 // take sets the configuration whose rules for sets apply from now on.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
-// isLive reports whether the configuration allows the set to exist only through API calls, without a published build.
+// isLive reports whether the configuration allows the set to exist only through API calls, before any build contains
+// it.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
 // on wraps a snapshot of the segments, so that the caller can find out which required sets the snapshot lacks.
@@ -139,7 +141,7 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next combines a snapshot of the segments with the latest live changes of sets. next reuses the views of sets from the
+// next combines a snapshot of the segments with the latest live changes of sets. next reuses results from the
 // argument "before", which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
@@ -167,7 +169,7 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// AsOf returns the time up to which the published set includes all changes.
+// AsOf returns the time up to which the published build of a set includes all changes.
 func (g *generation) AsOf(set string) time.Time {
 	switch {
 	case g.of == nil:
@@ -211,7 +213,7 @@ func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping
 // Behind implements capping.Live.
 func (g *generation) Behind(set string) capping.Instant { return g.behind[set] }
 
-// These constants are the intervals of the background work on live changes.
+// These constants are the intervals of the background work on live changes (changes of sets by API calls).
 const (
 	mergeEvery = time.Second
 	freeEvery  = 30 * time.Second
@@ -220,7 +222,7 @@ const (
 	freeAfter = 10 * time.Minute
 )
 
-// tend merges and removes live changes of sets until ctx ends, so that look-ups in the sets stay fast.
+// tend merges and removes live changes (changes by API calls) until ctx ends, so that look-ups in the sets stay fast.
 func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(error)) {
 	if l.store == nil {
 		return
@@ -261,8 +263,8 @@ func (l *lists) merge() {
 	}
 }
 
-// announce tells the other instances, for each set with live changes, up to which time the segments generation in use
-// includes all changes.
+// announce tells the other instances, for each set with live changes (changes by API calls), up to which time the
+// segments generation in use includes all changes.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -271,8 +273,8 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes live changes of sets from the store. A live change is removed when the segments generations in use on
-// all instances have contained it for the time freeAfter.
+// free removes live changes (changes of sets by API calls) from the store. The store may remove a live change when
+// the segments generations in use on all instances have contained it for the time freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
 	contained := l.contained(sizes, now)

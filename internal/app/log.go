@@ -46,7 +46,7 @@ func (s *Service) beginTracing(ctx context.Context) (err error) {
 	return err
 }
 
-// endTracing sends the last trace spans. If sending fails, endTracing only logs a warning.
+// endTracing sends the last trace spans. If sending the spans fails, endTracing only logs a warning.
 func (s *Service) endTracing(ctx context.Context) error {
 	if s.tracer == nil {
 		return nil

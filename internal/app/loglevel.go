@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// level is the minimum level of logged messages. A reload of the configuration can change the minimum level. A level is
-// safe for concurrent use, and a read of it takes almost no time.
+// level is the minimum level of logged messages. A reload of the configuration can change the minimum level. A level
+// is safe for concurrent use, and reading it takes almost no time.
 type level struct{ now slog.LevelVar }
 
 var _ slog.Leveler = (*level)(nil)

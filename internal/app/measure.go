@@ -23,7 +23,7 @@ const (
 
 var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
 
-// callMetrics holds the metrics for one kind of store call, such as filter or release.
+// callMetrics holds the metrics for one kind of call to the store, such as filter or release.
 type callMetrics struct {
 	results [3]prometheus.Counter
 	seconds prometheus.Observer
@@ -42,10 +42,10 @@ type measuredMerger struct {
 	merge  callMetrics
 }
 
-// Store wraps a store, and counts and times the calls to it in capper_store_calls_total and capper_store_call_seconds.
-// The metric capper_store_state reports the state of the store. All kinds of stores have the metrics of Store, with the
-// argument kind as the value of the metric label "store". Metrics that only one kind of store has are defined in the
-// package of that store. If the registerer is nil, Store returns the store unchanged.
+// Store wraps the argument store, and counts and times the calls to it in capper_store_calls_total and
+// capper_store_call_seconds. The metric capper_store_state reports the state of the store. All kinds of stores have
+// these metrics; the argument kind is the value of the metric label "store". Metrics that only one kind of store has
+// are defined in the package of that store. If the registerer is nil, Store returns the store unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil
@@ -89,8 +89,8 @@ func (m *callMetrics) observe(began time.Time, span trace.Span, r result) {
 	m.seconds.Observe(time.Since(began).Seconds())
 }
 
-// resultOf returns the result of a store call that returned err. The function decided reports whether the store decided
-// at least one user in spite of an error.
+// resultOf returns, as a metric label, the result of a store call that returned err. The argument decided is a
+// function that reports whether the store decided at least one user in spite of an error.
 func resultOf(err error, decided func() bool) result {
 	switch {
 	case err == nil:

@@ -93,8 +93,8 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take applies a configuration. The caller has already sent the policy of this configuration to the other instances
-// (announce).
+// take applies a configuration. Before a call of take, the caller has already sent the policy of this configuration
+// to the other instances (announce).
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
@@ -147,7 +147,7 @@ func (s *Service) warn(cfg *config.Config) {
 }
 
 // announcer is a store that several instances of the service share. Before an instance applies a policy, it calls
-// Announce, which publishes the policy to the other instances. If Announce returns an error, the instance must not
+// Announce, which tells the other instances about the policy. If Announce returns an error, the instance must not
 // apply the policy.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error

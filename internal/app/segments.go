@@ -41,8 +41,8 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	return s.checkIDs()
 }
 
-// checkIDs returns an error if the first segments generation has another kind of user ids than the configuration. The
-// Refresher rejects later segments generations with user ids of another kind.
+// checkIDs returns an error if the first segments generation has another kind of user ids than the configuration. If
+// a later segments generation has user ids of another kind, the Refresher rejects the generation.
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
@@ -78,8 +78,8 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 	s.reportMissing(current, next)
 }
 
-// warnUnmatched logs segments with configured limits that are not published, and published segments without configured
-// limits. Differences between configured and published segments are allowed, but probably unintended.
+// warnUnmatched logs segments with configured limits that are not published, and published segments without
+// configured limits. Such differences between configured and published segments are allowed, but probably unintended.
 func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	if s.capper == nil {
 		return

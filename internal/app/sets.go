@@ -16,8 +16,9 @@ import (
 	"capper/internal/segments"
 )
 
-// require returns an error for a published generation that lacks a set which the current policy uses. Without a set of
-// suppressed users, the service would allow sends to these users, and a sent message cannot be recalled.
+// require returns an error for a published generation that lacks a set which the current policy uses. Without a
+// required set of suppressed users, the service would allow sends to these users, and a sent message cannot be
+// recalled.
 func (s *Service) require(m *segments.Manifest) error {
 	var missing []string
 	for _, name := range s.needs().Sets() {
@@ -44,7 +45,7 @@ func (s *Service) needs() *capping.Policy {
 
 // lacks returns an error that lists the sets which a new policy needs and the segments generation lacks, or nil if
 // there are none. lacks leaves out sets that the current policy needs and that are already missing. A set that is
-// already missing is no reason to reject a reload, because the reload may solve the problem.
+// already missing before a reload is no reason to reject the reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
@@ -82,7 +83,7 @@ func keyOf(policy *capping.Policy, set string) string {
 	return "suppress." + set
 }
 
-// butSegment returns a hint for an error text if there is no set with the given name, but a segment.
+// butSegment returns a hint for an error text if no set has the given name, but a segment has it.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
 		return " (the name is a segment there, but a set is required)"

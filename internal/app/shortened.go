@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened records the last reload that shortened the longest window of the limits. A reload that shortens windows may
-// be a mistake. Operators can undo a reload that shortened windows without harm, while the store keeps the older sends.
+// shortened remembers the last reload that shortened the longest window of the limits. A reload that shortens windows
+// may be a mistake. While the store keeps the older sends, operators can undo such a reload without harm.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
@@ -17,7 +17,7 @@ type shortening struct {
 	until time.Time // time at which the store removes sends that only the earlier limits need
 }
 
-// note records a reload if the longest window of the new policy ("is") is shorter than that of the previous policy
+// note remembers a reload if the longest window of the new policy ("is") is shorter than that of the previous policy
 // ("was").
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// action is a function that starts or stops a component of the service, with a name and a time limit.
+// action is a function with a name and a time limit, which starts or stops a component of the service.
 type action struct {
 	name   string // name for logs and errors
 	within time.Duration
@@ -30,8 +30,9 @@ var errRunning = errors.New("step is still running")
 // grace is how long the method do waits for an action after the action's time limit.
 const grace = time.Second
 
-// do runs the action and returns its error. The context that do passes to the action ends at the time limit. If the
-// action does not return within grace after the time limit, do returns errRunning and the action continues to run.
+// do runs the action and returns its error. The context that the method do passes to the action ends at the action's
+// time limit. If the action does not return within grace (an extra time) after the time limit, do returns errRunning
+// and the action continues to run.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
@@ -60,8 +61,8 @@ type stack struct {
 	steps  []step
 }
 
-// start runs the up action (which starts a component) of a step, and pushes the step on the stack. A step whose up
-// action fails must undo itself, and is not pushed.
+// start runs the up action (which starts a component) of a step, and pushes the step on the stack. If the up action
+// of a step fails, it must undo itself, and the step is not pushed.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -72,9 +73,9 @@ func (s *stack) start(ctx context.Context, next step) error {
 	return nil
 }
 
-// stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a failed
-// action, stop continues with the other steps. While an earlier stop action is still running, stop skips a step with
-// the field "unused", because the running action may still use the resource of that step.
+// stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop
+// action has failed, stop continues with the other steps. While an earlier stop action is still running, stop skips a
+// step with the field "unused", because the running action may still use the resource of that step.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // name of the first action that is still running
@@ -114,7 +115,7 @@ type background struct {
 	done   chan struct{}
 }
 
-// begin returns a function that starts work in its own goroutine.
+// begin returns a function that starts the given work in its own goroutine.
 func (b *background) begin(work func(ctx context.Context)) func(context.Context) error {
 	return func(context.Context) error {
 		var ctx context.Context

@@ -10,8 +10,8 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed records which sets of users reloads have removed from the suppressed sets, and when. The process keeps
-// the record in memory only, because the service does not know earlier configurations after a start.
+// unsuppressed remembers which sets of users a reload has removed from the suppressed sets, and when. The process
+// keeps this information in memory only, because the service does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by set: time at which a reload removed its suppression
