@@ -49,8 +49,8 @@ func (e *AmbiguousError) Error() string {
 		e.Name, e.Also, e.Generation)
 }
 
-// Position returns the column of the fault in an error of Parse or Bind, or 0 if the error concerns the whole
-// expression. For an unknown name, Position also returns the nearest name.
+// Position returns the column of the fault that an error of Parse or Bind reports, or 0 if the error concerns the
+// whole expression. If the fault is an unknown name, Position also returns the nearest name.
 func Position(err error) (column int, nearest string) {
 	var syntax *SyntaxError
 	var bound *BoundError
@@ -80,7 +80,7 @@ func place(column int, within string) string {
 	return fmt.Sprintf("column %d: ", column)
 }
 
-// names maps the names in audience expressions to the segments and sets of one generation.
+// names is the mapping from names in audience expressions to the segments and sets of one generation.
 type names struct {
 	*segments.Snapshot
 	codes map[string]uint8 // code of each segment in the snapshot's CodeMap
@@ -146,8 +146,8 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// everybody returns a function that loads those users of a block (65,536 neighbouring numbers) who are in a set but in
-// no segment. If segmented is true, the returned function also loads the users who are in a segment.
+// everybody returns a function that, for a block of 65,536 neighbouring users, loads those who are in a set but in no
+// segment. If the argument segmented is true, the returned function also loads the users who are in a segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
 		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
@@ -185,8 +185,8 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart splits a name at "-" characters into names that the generation has. If a name cannot be split at "-" into names
-// that the generation has, apart returns nil.
+// apart splits a name such as "a-b" at "-" characters into names that the generation has. If a name cannot be split
+// at "-" into names that the generation has, apart returns nil.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // key: the position at which the split-off names begin
 	for from := len(name) - 1; from >= 0; from-- {
@@ -206,7 +206,7 @@ func (n *names) apart(name string) []string {
 	return ways[0]
 }
 
-// means reports whether the given name has a meaning in expressions: a segment, a set, a named or a built-in
+// means reports whether the given name is usable in audience expressions: as a segment, a set, a named or a built-in
 // expression.
 func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default

@@ -55,7 +55,7 @@ func (a *Audience) Breakdown(ctx context.Context, q Query) (*Breakdown, error) {
 	return b, nil
 }
 
-// note stores a segment's or set's count in counts unless the count is 0.
+// note stores the number of users in a segment or set in counts, unless the number is 0.
 func note(counts map[string]uint64, name string, n uint64) {
 	if n > 0 {
 		counts[name] = n

@@ -10,8 +10,8 @@ import (
 type countKey struct{ generation, expression string }
 
 // countCache caches, for recently used audiences, the number of users in each block (65,536 neighbouring numbers), up
-// to a limit in bytes. If several goroutines request the counts of one audience at once, only one goroutine counts, and
-// the others wait.
+// to a limit in bytes. If several goroutines request the counts of one audience at once, only one of them counts the
+// users, and the others wait.
 type countCache struct {
 	mu      sync.Mutex
 	left    int // free bytes
@@ -42,8 +42,9 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// get returns the user counts of an audience from the cache, or calls the function count if the cache lacks the counts.
-// If counting fails because its caller was cancelled, one of the waiting callers counts again.
+// get returns the user counts of an audience from the cache, or calls the argument count (a function) if the cache
+// lacks the counts. If counting ends because the caller of get was cancelled, one of the waiting callers counts
+// again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
 	for {
 		counts, other := c.begin(key)
@@ -64,8 +65,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin returns the cached counts of an audience, or the counting that another goroutine has begun. If both results
-// of begin are nil, the caller must compute the user counts by calling run.
+// begin returns the cached counts of an audience, or the running computation that another goroutine has begun. If
+// both results of begin are nil, the caller must compute the user counts by calling run.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +95,8 @@ func (c *countCache) run(key countKey, count func() ([]uint32, error)) ([]uint32
 	return counts, err
 }
 
-// keep adds a new entry to the cache and evicts the oldest entries until the cache fits its limit. An entry that is
-// larger than the whole cache does not stay in the cache.
+// keep adds a new entry to the cache and evicts the oldest entries until the cache is within its size limit. If an
+// entry is larger than the whole cache, the cache does not keep it.
 func (c *countCache) keep(entry *counted) {
 	c.entries[entry.key] = c.recent.PushFront(entry)
 	c.left -= entry.sizeBytes()

@@ -21,11 +21,11 @@ type Cursor struct {
 var ErrOtherQuery = errors.New(
 	"the cursor belongs to another query: keep expression, sample, part and generation the same in every call")
 
-// errNoCursor reports that a text is not a valid cursor. The error text gives no details, because the content of a
+// errNoCursor reports that a text is not a valid cursor. errNoCursor gives no details, because the content of a
 // cursor has no meaning for callers.
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
-// A cursor consists of a format version, the hash of the query, the number of the last user, the name of the
+// A Cursor consists of a format version, the hash of the query, the number of the last user, the name of the
 // generation, and a checksum. The checksum covers all other bytes of the cursor and detects damage. The text of a
 // cursor is base64 for URLs.
 const (
@@ -65,8 +65,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash returns a hash of a query's expression, sample and part, with which a cursor is checked. The hash of a
-// query does not include the start and the length of the page.
+// queryHash returns a hash of a query's expression, sample and part, with which a cursor is checked. This hash does
+// not include the start and the length of the page.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {

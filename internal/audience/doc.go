@@ -4,13 +4,14 @@
 // # Vocabulary
 //
 // An expression consists of names, operators and parentheses. A name in an expression is a segment, a set, or a named
-// expression of the configuration. The names "all" and "default" are built in. An audience is the set of users that
-// an expression selects in one generation. The number of a user is the number that stands for the user in bitmaps:
-// the id itself if ids are dense (32-bit integers). If ids are not dense 32-bit integers, the number of a user is the
-// index of the user's id in the dictionary of the generation. A block is a range of 65,536 neighbouring numbers. A
-// sample is a percentage of all users, chosen by a hash of their ids, and therefore the same in every generation. A
-// part is one of several disjoint, equally large slices of an audience. A page is a limited number of users of a
-// slice, in ascending order. A cursor is the text with which a caller requests the next page.
+// expression of the configuration. The names "all" and "default" are built into the language of audience expressions.
+// An audience is the set of users that an expression selects in one generation. The number of a user is the number
+// that stands for the user in bitmaps: the id itself if ids are dense (32-bit integers). If ids are not dense 32-bit
+// integers, the number of a user is the index of the user's id in the dictionary of the generation. A block is a
+// range of 65,536 neighbouring numbers. A sample is a percentage of all users, chosen by a hash of their ids, and
+// therefore the same in every generation. A part is one of several disjoint, equally large subsets of an audience. A
+// page is a limited number of users of an audience, in ascending order. A cursor is the text with which a caller
+// requests the next page.
 //
 // # The language
 //
@@ -19,19 +20,19 @@
 //	factor     = name | "(" expression ")"
 //	name       = letter or digit { letter | digit | "." | "_" | "-" | "/" | "+" }
 //
-// The operator "&" binds most tightly; "|" and "-" are evaluated from left to right. A name may contain "-", so a "-"
-// directly after a name belongs to the name. The texts "a -b", "a - b" and "(a)-b" are differences, but "a-b" is one
-// name. The name "all" selects every user in any segment or set. The name "default" selects the users in a set who are
-// in no segment. If the bitmaps of several segments contain a user, the user belongs only to the first of these
-// segments.
+// In an audience expression, the operator "&" binds most tightly; "|" and "-" are evaluated from left to right. A
+// name in an expression may contain "-", so a "-" directly after a name belongs to the name. The texts "a -b", "a -
+// b" and "(a)-b" are differences, but "a-b" is one name. The name "all" selects every user in any segment or set. The
+// name "default" selects the users in a set who are in no segment. If the bitmaps of several segments contain a user,
+// the user belongs only to the first of these segments.
 //
 // # Evaluation
 //
-// An Engine evaluates an audience block by block, in words of 64 users, on all CPU cores. The inputs of the
-// evaluation are the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the expression cannot
-// change the result for a block of ids, the Engine does not read the operand. For recently used expressions, an
-// Engine caches only the number of users in each block, which takes 4 bytes per block. With these cached counts, an
-// Engine finds a part of an audience without counting again.
+// An Engine evaluates an audience in blocks of 65,536 neighbouring numbers, on all CPU cores. To evaluate an
+// expression, an Engine reads the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the
+// expression cannot change the result for a block of ids, the Engine does not read the operand. For recently used
+// expressions, an Engine caches only the number of users in each block, which takes 4 bytes per block. With these
+// cached counts, an Engine finds a part of an audience without counting its users again.
 //
 // # Slices
 //
@@ -39,18 +40,19 @@
 // positions i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Because
 // the sample is applied after the division into parts, parts are disjoint, together contain the whole audience, and
 // do not depend on the sample. A page begins with the first user whose number is higher than the last number of the
-// previous page. A cursor contains the generation and a hash of the expression, the sample and the part. The method
-// Page rejects a cursor if the query differs, or if the configuration has changed the meaning of a name in the
-// expression.
+// previous page. A cursor contains the name of the generation and a hash of the expression, the sample and the part.
+// The method Page rejects a cursor if the query differs, or if the configuration has changed the meaning of a name in
+// the expression.
 //
 // # Files
 //
 // The files scan.go and parse.go parse expressions; named.go expands the named expressions of the configuration;
-// bind.go resolves names in a generation. The file nearest.go finds suggestions for unknown names; plan.go evaluates
-// a block; engine.go and countcache.go count users. The files slice.go and cursor.go select a part or a page of an
-// audience; breakdown.go counts the audience's users by segment and set.
+// bind.go finds the names in a generation. The file nearest.go finds suggestions for unknown names; plan.go evaluates
+// an expression for 65,536 users at a time; engine.go and countcache.go count users. The files slice.go and cursor.go
+// select a part or a page of an audience; breakdown.go counts the audience's users by segment and set.
 //
 // # Not here
 //
-// Other packages load and keep generations, serve HTTP, and decide whether a message may be sent to a user.
+// Package audience neither loads generations nor serves HTTP, and it does not decide whether a message may be sent to
+// a user.
 package audience

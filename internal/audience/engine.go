@@ -38,7 +38,7 @@ type Audience struct {
 	blocks     int
 }
 
-// Bind finds the segments and sets of a generation to which the names in an expression refer. The error of Bind is an
+// Bind looks up the names of an expression among the segments and sets of a generation. The error of Bind is an
 // *UnknownError or an *AmbiguousError.
 func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	p, err := namesOf(s, e.named).bind(e)
@@ -55,7 +55,7 @@ func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 // Generation returns the name of the generation in which the audience selects users.
 func (a *Audience) Generation() string { return a.snapshot.Generation() }
 
-// Snapshot returns the snapshot of the audience's generation.
+// Snapshot returns the snapshot of the segments in which the audience selects users.
 func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 
 // inBlocks returns how many users of the audience are in each block (65,536 neighbouring numbers). The caller of
@@ -80,7 +80,7 @@ const stretch = 16
 
 // each calls the function use for each block, from "from" up to but not including "to", that has a user of the
 // audience. each calls the function use on all CPU cores at the same time and in any order. If ctx ends, the method
-// each returns early.
+// each stops before all blocks are done.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

@@ -13,7 +13,7 @@ import (
 const MaxExpanded = 1024
 
 // Named holds the named audience expressions of the configuration, such as the name "engaged" for "active | opened".
-// Named expressions may refer to each other. The zero Named holds no expression.
+// In a named expression, the configuration may use other named expressions. The zero Named holds no expression.
 type Named struct{ expanded map[string]*Expression }
 
 // NewNamed parses and checks the named audience expressions of a configuration. The error of NewNamed joins one
@@ -73,8 +73,8 @@ func checkNamed(name string) error {
 // Names returns the names of all named expressions in ascending order. The caller owns the returned slice.
 func (n *Named) Names() []string { return slices.Sorted(maps.Keys(n.of())) }
 
-// Text returns the text that the configuration has for the expression with the given name. If no expression has the
-// name, Text returns "".
+// Text returns the text of the named expression as the configuration has it. If the configuration has no expression
+// with the name, Text returns "".
 func (n *Named) Text(name string) string {
 	if e := n.of()[name]; e != nil {
 		return e.text
@@ -90,7 +90,7 @@ func (n *Named) of() map[string]*Expression {
 }
 
 // With returns a copy of the expression in which each name of a named expression is replaced by its definition. With
-// returns an error if the expanded expression has too many names or too many levels.
+// returns an error if the expression, after this replacement, has too many names or too many levels.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -207,7 +207,7 @@ func (x *expander) expand(name string) {
 	x.done[name] = e
 }
 
-// leaves appends all names in the node and below it to the slice names.
+// leaves appends all names in the node, and in the nodes below it, to the slice "names".
 func (n *node) leaves(names []string) []string {
 	if n.operator == 0 {
 		return append(names, n.name)

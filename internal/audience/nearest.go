@@ -3,8 +3,9 @@ package audience
 // maxDistance is the maximum edit distance, in bytes, between a mistyped name and a suggestion.
 const maxDistance = 3
 
-// Nearest returns that candidate in the slice names whose edit distance to the mistyped name is the smallest. Nearest
-// returns "" if the distance of every candidate is above maxDistance or above half the length of name.
+// Nearest returns the candidate in the slice "names" whose edit distance to the mistyped name is the smallest. If
+// every candidate has a distance above maxDistance, or above half the length of the mistyped name, Nearest returns
+// "".
 func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {

@@ -13,7 +13,7 @@ const (
 	MaxName    = 128     // characters in a name
 )
 
-// All and Default are names that an audience expression can use for every generation.
+// All and Default are names that an audience expression can use in every generation.
 const (
 	All     = "all"     // every user in any segment or set
 	Default = "default" // every user who is in a set and in no segment
@@ -41,8 +41,8 @@ type node struct {
 	nesting     int    // number of nested levels of parentheses or named expressions
 }
 
-// Parse parses the text of an audience expression. The error of Parse is a *SyntaxError or a *BoundError, or says that
-// the text is too long.
+// Parse parses the text of an audience expression. The error of Parse is a *SyntaxError or a *BoundError, or it says
+// that the text of the expression is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an audience expression must have at most %d bytes, got %d", MaxText, len(text))
@@ -96,8 +96,9 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes the text of a node to b. If parentheses is true, writeOperand puts an operator and its operands
-// in parentheses, because the operator would otherwise bind to another operand.
+// writeOperand writes the text of a node, which is an operand, to the argument b. If the argument parentheses is
+// true, writeOperand puts an operator and its operands in parentheses, because the operator would otherwise bind to
+// another operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	if !parentheses || n.operator == 0 {
 		n.write(b)
@@ -108,7 +109,7 @@ func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	b.WriteByte(')')
 }
 
-// parser parses the tokens of an expression with a lookahead of one token.
+// parser parses the tokens of an audience expression and looks at most one token ahead.
 type parser struct {
 	scanner
 	token  token
@@ -126,8 +127,8 @@ func (p *parser) expected(what string) error {
 	return &SyntaxError{Column: p.token.column, Expected: what, Got: p.token.String()}
 }
 
-// expectedOperator returns a syntax error for a token that follows an operand. After an operand, the syntax allows only
-// an operator or the given end of the expression.
+// expectedOperator returns a syntax error for a token that follows an operand. After an operand of an expression,
+// only an operator or the given end of the expression may follow.
 func (p *parser) expectedOperator(end string) error {
 	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
 		end += `; the name before it ends in "-"`
@@ -135,16 +136,16 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// expression parses terms and the operators between the terms. The argument depth is the number of parentheses in the
-// expression that are still open.
+// expression parses an audience expression: terms and the operators between them. The argument depth is the number of
+// opening parentheses in the expression that are not closed yet.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {
 		return p.chain("&", func() (*node, error) { return p.factor(depth) })
 	})
 }
 
-// chain parses operands that are separated by any of the given operators. The operators are evaluated from left to
-// right.
+// chain parses operands that are separated by any of the given operators. If there are several operators, chain
+// evaluates them from left to right.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()
 	for err == nil && strings.IndexByte(operators, p.token.kind) >= 0 {

@@ -9,7 +9,8 @@ import (
 	"capper/internal/share"
 )
 
-// plan is an expression whose names refer to segments and sets of a certain generation, ready for evaluation.
+// plan is an audience expression whose names refer to segments and sets of a certain generation, ready for
+// evaluation.
 type plan struct {
 	operator    byte // the operator of the node
 	left, right *plan
@@ -18,9 +19,9 @@ type plan struct {
 }
 
 // eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
-// first buffer of w. The first buffer holds the result of eval only if eval returns Some; otherwise the expression
-// selects none or all users of the block. The slice w must have as many buffers as the field "words" of the plan
-// says.
+// first buffer of the argument w. The first buffer holds the result of eval only if eval returns Some; otherwise the
+// expression selects none or all users of the block. The argument w must have as many buffers as the field "words" of
+// the plan says.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -94,8 +95,9 @@ type desk struct {
 	marks []uint8
 }
 
-// keep removes all users who are not in the sample from the first buffer. The bitmaps of a generation contain numbers
-// of users, but a sample selects users by their ids. A sample by ids selects the same users in every generation.
+// keep removes all users who are not in the sample from the first buffer of the desk (the buffers of one goroutine).
+// If ids are not dense, keep first converts the numbers of users to user ids, because a sample selects users by their
+// ids. Because a sample goes by ids, it selects the same users in every generation.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
@@ -108,7 +110,7 @@ func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 
-// workshop is a pool of buffers (desks) that no goroutine uses at present.
+// workshop is a pool of unused desks; a desk is the buffers that one goroutine needs to evaluate an audience.
 type workshop struct{ desks sync.Pool }
 
 // take returns a desk (the buffers of one goroutine) that is large enough to evaluate the given plan.

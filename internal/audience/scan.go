@@ -28,14 +28,14 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
-// endToken and nameToken are kinds of tokens in an expression. The kind of an operator or of a parenthesis is its own
-// character.
+// endToken and nameToken are kinds of tokens in an audience expression. The kind of an operator token or a
+// parenthesis token is the character itself.
 const (
 	endToken  = 0
 	nameToken = 'n'
 )
 
-// anyToken, anyOperand and anyOperator are texts in syntax errors for the tokens that are allowed.
+// anyToken, anyOperand and anyOperator are texts with which a syntax error names the tokens that are allowed.
 const (
 	anyToken    = `a name, an operator ("&", "|", "-") or a parenthesis`
 	anyOperand  = `a name or "("`
@@ -61,7 +61,7 @@ type scanner struct {
 	column int // column of the first character of rest
 }
 
-// next returns the next token of the expression.
+// next returns the next token of the audience expression.
 func (s *scanner) next() (token, error) {
 	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
 		s.take(1)
@@ -81,7 +81,7 @@ func (s *scanner) next() (token, error) {
 	}
 }
 
-// name parses the name at the beginning of the remaining text.
+// name parses the name at the beginning of the remaining text of the expression.
 func (s *scanner) name() (token, error) {
 	n := 1
 	for n < len(s.rest) && isOfName(s.rest[n]) {

@@ -47,16 +47,16 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice represents the users of an audience who are in the query's sample and whose numbers are between first and last.
-// The number of a user with a dense id is the id.
+// slice represents the users of an audience who are in the query's sample and whose numbers are between first and
+// last. If ids are dense, the number of a user is the id itself.
 type slice struct {
 	first, last uint32
 	empty       bool
 	sample      *share.Share
 }
 
-// blocks returns the range of blocks (of 65,536 numbers) that the slice covers: the first block's key, and the key
-// after the last block.
+// blocks returns the range of blocks (of 65,536 numbers) that the slice of users covers: the first block's key, and
+// the key after the last block.
 func (s *slice) blocks(a *Audience) (from, to int) {
 	if s.empty {
 		return 0, 0
@@ -64,7 +64,7 @@ func (s *slice) blocks(a *Audience) (from, to int) {
 	return int(s.first >> 16), min(a.blocks, int(s.last>>16)+1)
 }
 
-// slice returns the slice of the audience that a query selects.
+// slice returns the users of the audience whom a query selects, as a slice of the audience.
 func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	s := &slice{last: math.MaxUint32, sample: q.Sample}
 	if err := q.Part.Check(); err != nil {
@@ -86,8 +86,8 @@ func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	return s, nil
 }
 
-// part reduces a slice to those users who are in the given part of the audience. The package comment in doc.go defines
-// the parts.
+// part reduces a slice of users to those who are in the given part of the audience. The package comment in doc.go
+// says which users belong to a part.
 func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
 	counts, err := a.inBlocks(ctx)
 	if err != nil {
@@ -199,8 +199,8 @@ func (e *TooManyError) Error() string {
 		e.Most)
 }
 
-// Users returns all users that a query selects. If the query selects more users than "most", Users returns a
-// *TooManyError.
+// Users returns all users that a query selects. If the query selects more users than the argument "most", Users
+// returns a *TooManyError.
 func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) {
 	p, err := a.Page(ctx, q, most)
 	if err == nil && p.Next != nil {
@@ -231,7 +231,7 @@ func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	return p, nil
 }
 
-// collect returns the first n users of a slice.
+// collect returns the first n users of a slice of the audience.
 func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, error) {
 	d := a.engine.workshop.take(a.plan)
 	defer a.engine.workshop.giveBack(d)
