@@ -7,7 +7,7 @@ import (
 )
 
 // cursor reads the payload of a frame (one stored record with its checksums) in an audit file. After the first fault
-// in the payload, every read returns zero.
+// in the payload of a record, every read of the cursor returns zero.
 type cursor struct {
 	rest []byte
 	err  error
@@ -50,10 +50,10 @@ func (c *cursor) varint() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// count reads a number of users, or any other number that fits an int.
+// count reads a number of users, or any other number that fits a Go int.
 func (c *cursor) count() int { return int(c.below(1 << 40)) }
 
-// below reads a number and rejects a number above most.
+// below reads a number and rejects a number above the argument "most".
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
@@ -63,7 +63,7 @@ func (c *cursor) below(most uint64) uint64 {
 	return n
 }
 
-// elements reads the number of list elements that follow. Each element takes at least one byte.
+// elements reads how many elements of a list follow. Each element takes at least one byte.
 func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
 
 func (c *cursor) bytes(n uint64) []byte {

@@ -10,8 +10,8 @@ const (
 	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A frame of an audit file refers to a text by a number: refKept, refLiteral, or a number from refFirst on. If the
-// text is in the dictionary of the file, the reference in the frame is refFirst plus the number of the text.
+// A stored record refers to a text by a number: refKept, refLiteral, or a number from refFirst on. If the text is in
+// the dictionary of the file, the stored record contains the number of the text plus refFirst.
 const (
 	refKept    = 0 // the text follows and enters the dictionary
 	refLiteral = 1 // the text follows and does not enter the dictionary
@@ -19,21 +19,21 @@ const (
 )
 
 // dictionary holds the texts that an audit file stores only once, in the order in which they first occur. After the
-// dictionary of an audit file is full, every frame with a new text contains the text itself.
+// dictionary of an audit file is full, every record with a new text contains the text itself.
 type dictionary struct {
 	words []string // the texts, for a reader
 	known map[string]uint64
 	bytes int
 }
 
-// room reports whether the dictionary has space for another text. The writer and the reader of an audit file must get
-// equal results from room.
+// room reports whether the dictionary of texts in an audit file has space for another text. The writer and the reader
+// of an audit file must get equal results from room.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// append appends the dictionary's reference to a text. append also appends the text itself if the text is not in the
-// dictionary yet.
+// append appends a text to a stored record: as a number if the text is in the dictionary, and otherwise as number and
+// text.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)
@@ -52,7 +52,7 @@ func (d *dictionary) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// read reads a reference at the cursor, and returns the text to which it refers.
+// read reads a text that append has stored as a number or as itself, and returns the text.
 func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {

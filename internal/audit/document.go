@@ -12,8 +12,8 @@ import (
 // ErrDocument reports that a document at the audit location does not match its checksum.
 var ErrDocument = errors.New("stored audit document is damaged: its checksum does not match its content")
 
-// A sealed JSON document ends with its checksum as the last member. These constants are the texts in a sealed document
-// before and after the digits of the checksum.
+// A sealed JSON document ends with its checksum as the last member. These constants are the texts before and after
+// the digits of this checksum.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"
@@ -27,8 +27,8 @@ func checkOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])[:checkDigits]
 }
 
-// Seal encodes a document, such as an Entry or an Erasure, as a JSON object whose last member is a checksum. The
-// document must have at least one other member.
+// Seal encodes a document, such as an Entry or an Erasure, as a JSON object whose last member is a checksum. Besides
+// the checksum, the document must have at least one other member.
 func Seal(document any) ([]byte, error) {
 	body, err := json.Marshal(document)
 	if err != nil {
@@ -49,7 +49,7 @@ func Unseal(raw []byte, into any) error {
 	return d.Decode(into)
 }
 
-// policySeal begins the first line of a stored policy, which holds the checksum.
+// policySeal is the beginning of the first line of a stored policy; the rest of the line is the checksum.
 const policySeal = "# check: "
 
 // SealPolicy returns the YAML of a policy after a comment line with its checksum.
@@ -57,7 +57,7 @@ func SealPolicy(yaml []byte) []byte {
 	return append([]byte(policySeal+checkOf(yaml)+"\n"), yaml...)
 }
 
-// OpenPolicy returns the YAML of a sealed policy, or ErrDocument if the checksum does not match.
+// OpenPolicy returns the YAML of a policy that SealPolicy made, or ErrDocument if the checksum does not match.
 func OpenPolicy(raw []byte) ([]byte, error) {
 	line, yaml, found := bytes.Cut(raw, []byte("\n"))
 	if !found || string(line) != policySeal+checkOf(yaml) {

@@ -24,8 +24,8 @@ type Encoder struct {
 	payload  []byte
 }
 
-// NewEncoder begins an audit file and appends the file's first bytes to dst. The header must meet the bounds of the
-// format.
+// NewEncoder begins an audit file and appends the file's first bytes to dst. The header of the audit file must meet
+// the bounds of the format.
 func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	e := &Encoder{header: h, at: h.Begun, next: h.First}
 	p := appendUvarint(nil, uint64(h.IDs.format()))
@@ -45,8 +45,8 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 var ErrTooLarge = errors.New("audit record is too large for one frame of an audit file")
 
 // AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence
-// number in the record, and uses the instance and the next sequence number of the file. If AppendRecord returns an
-// error, it has appended nothing.
+// number in the record, and uses the instance and the next sequence number of the audit file. If AppendRecord returns
+// an error, it has appended nothing to the audit file.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
@@ -86,7 +86,7 @@ func (e *Encoder) Records() uint64 { return e.records }
 // Next returns the sequence number that the next record will get.
 func (e *Encoder) Next() uint64 { return e.next }
 
-// AppendEnd appends an end frame to a file whose writer died before it wrote the end frame.
+// AppendEnd appends the end frame (last entry) to an audit file whose writer died before it wrote the end frame.
 func AppendEnd(dst []byte, end End) []byte {
 	p := appendUvarint(nil, end.Records)
 	p = appendUvarint(p, end.Last)
@@ -97,8 +97,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends a frame of an audit file. A frame has the kind, the length, a checksum of both, the payload, and
-// a checksum of the whole frame.
+// appendFrame appends a frame of an audit file. A stored frame consists of the kind, the length, a checksum of both,
+// the payload, and a checksum of the whole frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)
@@ -126,8 +126,8 @@ func (r *Record) SizeBound() int64 {
 	return size
 }
 
-// check returns an error if the record cannot be stored in an audit file. wide is true if the file holds id images
-// (64-bit hashes) instead of dense ids.
+// check returns an error if the record cannot be stored in an audit file. The argument "wide" is true if the file
+// holds id images (64-bit hashes) instead of dense ids.
 func check(r *Record, wide bool) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
 	if r.Change != nil {
@@ -160,7 +160,7 @@ func check(r *Record, wide bool) error {
 	return nil
 }
 
-// flagExempt and flagAudience are the flag bits of a stored record.
+// flagExempt and flagAudience are the bits of the flags in a stored audit record.
 const (
 	flagExempt   = 1 << 0
 	flagAudience = 1 << 1
@@ -227,10 +227,10 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 // users, a list takes less space than a bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the
-// size of the bitmap, followed by the bitmap. For a list of a few users, appendUsers writes twice the number of users
-// plus 1. After that number, appendUsers writes, for each user of the list, how many ids lie between the previous
-// user and this user.
+// appendUsers appends a set of users, either as a bitmap or as a list. If appendUsers stores a bitmap, it writes
+// twice the size of the bitmap, followed by the bitmap. If appendUsers stores a list of a few users, it writes twice
+// the number of users plus 1. After that number, appendUsers writes, for each user of the list, how many ids lie
+// between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

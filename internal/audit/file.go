@@ -18,7 +18,7 @@ const (
 // magic is the text with which every audit file begins.
 const magic = "capaudit"
 
-// These constants are the kinds of frames, as audit files store them.
+// These constants are the kinds of frames (stored entries: header, record, gap and end) in an audit file.
 const (
 	frameHeader byte = 1
 	frameRecord byte = 2
@@ -26,8 +26,8 @@ const (
 	frameEnd    byte = 4
 )
 
-// MaxFrame and the constants below it limit the sizes in an audit file. A reader rejects audit files that exceed a
-// limit.
+// MaxFrame and the constants below it limit the sizes in an audit file. A reader rejects an audit file that exceeds
+// one of these limits.
 const (
 	// MaxFrame is the maximum size of a frame's payload in bytes. The record of a call with ten million users,
 	// scattered over all ids, takes less.
@@ -36,8 +36,8 @@ const (
 	MaxText = 1 << 20
 )
 
-// Header is the first frame of an audit file. A Header names the writer of the audit file, and holds the settings that
-// all records of the file share.
+// Header is the first entry of an audit file. A Header names the writer of the audit file, and holds the settings
+// that all records of the file share.
 type Header struct {
 	Instance string // the instance that writes the file
 	Number   uint64 // number of the file within the instance, from 1
@@ -47,13 +47,14 @@ type Header struct {
 	IDs      IDs           // ids of the users in all records
 }
 
-// Gap is a frame of an audit file that says how many consecutive records the instance lost.
+// Gap is an entry of an audit file that says how many consecutive records the instance lost.
 type Gap struct {
 	Lost     uint64          // number of lost records
 	From, To capping.Instant // times of the first and the last lost call
 }
 
-// End is the last frame of a closed audit file. A file without an End is still open, or its writer died.
+// End is the last entry of an audit file that its writer has closed. If an audit file has no End, its writer is still
+// writing, or has died.
 type End struct {
 	Records uint64 // records in the file
 	Last    uint64 // last sequence number, including lost records; Header.First - 1 for a file without records
@@ -63,7 +64,7 @@ type End struct {
 	Closed    capping.Instant // if Recovered: time when the file was closed; missing calls ended earlier
 }
 
-// Frame is one frame (record, gap or end) of an audit file after the header. Exactly one field of a Frame is not nil.
+// Frame is one entry (record, gap or end) of an audit file after the header. Exactly one field of a Frame is not nil.
 type Frame struct {
 	Record *Record
 	Gap    *Gap
@@ -85,7 +86,7 @@ type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }
 
-// errChecksum and errTruncated report a wrong checksum, and a missing end, of a single frame in an audit file.
+// errChecksum and errTruncated report that a single frame (entry) of an audit file has a wrong checksum or no end.
 var (
 	errChecksum  = errors.New("checksum mismatch")
 	errTruncated = errors.New("truncated")
@@ -94,8 +95,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of the kind and the length of a frame in an audit file. Because of the checksum of kind
-// and length, a reader does not mistake a damaged length for a file that ends early.
+// shortSum returns a checksum of the kind and the length of a frame in an audit file. Without this checksum, a reader
+// could mistake a damaged length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

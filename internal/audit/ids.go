@@ -11,7 +11,8 @@ import (
 	"capper/internal/ids"
 )
 
-// IDs describes the kind and key of the user ids in an audit file. The zero value means dense ids (32-bit numbers).
+// IDs describes the kind and key of the user ids in an audit file. The zero value of IDs means dense ids (32-bit
+// numbers).
 type IDs struct {
 	Kind  ids.Kind
 	Check string // check word of kind and key, see ids.Scheme.Check; "" for dense ids
@@ -52,7 +53,7 @@ func (e *OtherIDsError) Error() string {
 	return fmt.Sprintf("the records have ids of the kind %s, and the ids of this deployment are %s", e.Have, e.Want)
 }
 
-// Same returns an *OtherIDsError if kind or key of the user ids differ from want.
+// Same returns an *OtherIDsError if the kind or the key of the user ids differs from the argument want.
 func (i IDs) Same(want IDs) error {
 	if i == want {
 		return nil
@@ -75,8 +76,8 @@ func parseIDs(kind, check string) (IDs, error) {
 }
 
 // IDsKey is the object key of the document with the kind of the user ids at an audit location, and the check word of
-// their key. An audit location with dense ids has no such document. The document lies below OpenPrefix, because earlier
-// versions of capper ignore objects there that are not audit files.
+// their key. An audit location with dense ids has no such document. This document lies below OpenPrefix, because
+// earlier versions of capper ignore objects there that are not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 
 // idsDocument is the JSON form of IDs (kind and key of user ids).
@@ -146,7 +147,7 @@ func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	return e
 }
 
-// IDs returns the kind and key of the ids of the erased users.
+// IDs returns the kind and key of the user ids in the erasure.
 func (e *Erasure) IDs() (IDs, error) {
 	if e.Kind == "" && e.Check == "" {
 		return IDs{}, nil

@@ -15,15 +15,16 @@ import (
 // hashes are spread evenly: a million images take 46 bits each. The values of the high bits of any n images add up to
 // at most 2n.
 
-// lowBits returns how many low bits of each gap between n id images are stored unchanged.
+// lowBits says how many low bits an audit file stores unchanged of each gap between n id images.
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 
 // imagesBound returns the maximum number of bytes that n id images (64-bit hashes) take in an audit file.
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
 // appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. appendImages
-// writes the number of id images first, then the gaps between them as bits. The first bit is the lowest bit of the
-// first byte. A gap is the number of 64-bit values between an id image and the previous id image.
+// writes the number of id images first, then the gaps between them as bits. In these bits, the first bit is the
+// lowest bit of the first byte. A gap is the number of values between an id image (64-bit hash) and the next lower id
+// image in the set.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -42,14 +43,14 @@ func appendImages(p []byte, images []capping.UserID) []byte {
 	return w.end()
 }
 
-// bitWriter appends bits, the lowest bit of each byte first.
+// bitWriter appends bits to a byte slice, beginning with the lowest bit of each byte.
 type bitWriter struct {
 	out  []byte
 	last uint64 // bits that are not in out
 	n    uint   // number of these bits, below 64
 }
 
-// put appends the lowest n bits of v, with n at most 64. All other bits of v must be 0.
+// put appends the lowest n bits of the argument v, with n at most 64. All other bits of v must be 0.
 func (w *bitWriter) put(v uint64, n uint) {
 	w.last |= v << w.n
 	if w.n += n; w.n >= 64 {
@@ -59,7 +60,7 @@ func (w *bitWriter) put(v uint64, n uint) {
 	}
 }
 
-// end appends the remaining bits, filled up with zeros to whole bytes, and returns all bytes.
+// end appends the remaining bits, filled up with zeros to a whole byte, and returns all bytes.
 func (w *bitWriter) end() []byte {
 	for n := uint(0); n < w.n; n += 8 {
 		w.out = append(w.out, byte(w.last>>n))
@@ -67,7 +68,7 @@ func (w *bitWriter) end() []byte {
 	return w.out
 }
 
-// errImages reports that a stored gap leads to an id image of more than 64 bits.
+// errImages reports that a gap stored in an audit file leads to an id image of more than 64 bits.
 var errImages = errors.New("images exceed 64 bits")
 
 // images reads a set of id images (64-bit hashes) that appendImages wrote.
@@ -115,14 +116,14 @@ func (c *cursor) images() []capping.UserID {
 }
 
 // bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value
-// 1, so that every sequence of zeros ends. The method end of bitReader then returns the error that the input was too
-// short.
+// 1, so that every sequence of zeros ends. Afterwards, the method end of bitReader returns the error that the input
+// was too short.
 type bitReader struct {
 	in []byte
 	at int // position in bits
 }
 
-// window returns at least 56 bits, beginning at the current position.
+// window returns at least 56 bits of the input, beginning at the current position.
 func (r *bitReader) window() uint64 {
 	at := r.at >> 3
 	if at+8 <= len(r.in) {
@@ -163,8 +164,8 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns how many bytes the bitReader has read. The error of end reports an input that was too short, or unused
-// bits of the last byte that are not 0.
+// end returns how many bytes the bitReader has read. The error of end says that the input was too short, or that
+// unused bits of the last byte are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8
 	if used > len(r.in) {

@@ -40,7 +40,7 @@ type Entry struct {
 // MaxMessages is the maximum number of messages that the index entry of an audit file lists.
 const MaxMessages = 4096
 
-// String returns the name of the kind of call.
+// String returns the name of the kind of call that an audit record describes.
 func (k Kind) String() string {
 	switch k {
 	case Filter:
@@ -55,8 +55,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a document with users whose data was erased. Readers hide all audit records of erased users that are older
-// than At.
+// Erasure is a document that lists users whose data was erased. Readers hide all audit records about these users that
+// are older than the erasure's field At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense
@@ -78,10 +78,10 @@ const (
 // files.
 const LockName = "lock"
 
-// FileExtension ends the names of files that hold audit records.
+// FileExtension is the ending of the names of files that hold audit records.
 const FileExtension = ".audit"
 
-// Day returns the UTC date of an instant, in the form that object keys contain.
+// Day returns the UTC date of an instant, in the form that the object keys of the audit contain.
 func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
 // RecordsKey returns the object key of an audit file, from the day of its first record and its SHA-256.
@@ -100,7 +100,7 @@ func ErasedKey(instance string, n uint64) string {
 	return fmt.Sprintf("%s%s-%d.json", ErasedPrefix, instance, n)
 }
 
-// ParseErasedKey returns the instance and the number of the erasure in an object key.
+// ParseErasedKey returns the instance and the number of the erasure that an object key contains.
 func ParseErasedKey(key string) (instance string, n uint64, ok bool) {
 	name, _ := strings.CutSuffix(strings.TrimPrefix(key, ErasedPrefix), ".json")
 	instance, number, _ := strings.Cut(name, "-")

@@ -59,20 +59,20 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Header returns the header of the audit file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position of the next frame in the audit file, in bytes. All frames of the audit file before this
-// position are intact.
+// Offset returns the position in the audit file, in bytes, of the next frame (entry). All frames of the audit file
+// before this position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the reader has read the end frame of the audit file. An audit file with an end frame was
-// closed by its writer, and is complete.
+// Ended reports whether the reader has read the end frame (last entry) of the audit file. An audit file with an end
+// frame was closed by its writer, and is complete.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So returns the end frame that would close the audit file at the current position of the Reader. Callers use So to
-// complete an audit file whose writer died before it wrote an end frame.
+// So returns the end frame (last entry) that would close the audit file at the current position of the Reader.
+// Callers use So to complete an audit file whose writer died before it wrote an end frame.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // Next returns the next frame of the audit file (a record, a gap or the end). Next returns io.EOF if the audit file
-// ends between two frames (see Ended), and a *TornError if the file ends inside a frame. For all other faults of the
+// ends between two frames (entries), and a *TornError if the file ends inside a frame. For all other faults of the
 // audit file, Next returns a *DamageError, or the error of the underlying io.Reader. After an error, every call of
 // Next returns the same error. The caller of Next owns the memory of the returned record.
 func (r *Reader) Next() (Frame, error) {
@@ -111,8 +111,8 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut returns the error for an audit file that ends inside a frame. The argument part holds those bytes of the
-// incomplete frame that the file contains.
+// cut returns the error for an audit file that ends inside a frame (entry). The argument part holds those bytes of
+// the incomplete frame that the file contains.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -144,10 +144,11 @@ func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	return head[0], payload, int64(len(head) + len(body)), nil
 }
 
-// headBytes is the maximum number of bytes before the payload of a frame: kind, length and their checksum.
+// headBytes is the maximum number of bytes before the payload of a frame (entry) in an audit file: kind, length and
+// their checksum.
 const headBytes = 1 + 4 + 2
 
-// head reads the kind and the length before the payload of a frame.
+// head reads the kind and the length, which are before the payload of a frame (entry) in an audit file.
 func (r *Reader) head() (head []byte, length uint64, err error) {
 	seen, err := r.in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -185,8 +186,8 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads a given number of bytes. readBody allocates memory only for bytes that really follow, because the
-// number comes from a file that may be damaged.
+// readBody reads a given number of bytes. readBody allocates memory only for bytes that the file really has, because
+// the number comes from the file, which may be damaged.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

@@ -44,7 +44,7 @@ type Record struct {
 // Kind is the type of call that a record describes.
 type Kind uint8
 
-// These constants are the kinds of calls, as audit files store them.
+// These constants are the numbers with which audit files store the kinds of calls.
 const (
 	Filter  Kind = 1
 	Release Kind = 2
@@ -52,10 +52,10 @@ const (
 	Change  Kind = 4 // changes of users' membership in a set
 )
 
-// Outcome is what the service decided or did for the users of a group, such as allowed or released.
+// Outcome is what the service decided or did for a group of users, such as allowed or released.
 type Outcome uint8
 
-// These constants are the outcomes, as audit files store them.
+// These constants are the numbers with which audit files store the outcomes.
 const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed; an earlier call had recorded the send

@@ -4,10 +4,10 @@ import "slices"
 
 // Sequences finds lost audit records by the sequence numbers of the records that were read. Records may come in any
 // order, because an audit is read in the order of time, and concurrent calls may end in another order. The zero value
-// of Sequences has read no record.
+// of Sequences is ready for the first record.
 type Sequences struct{ instances map[string]*sequences }
 
-// sequences says which sequence numbers of one instance's records were read and which are missing.
+// sequences says which sequence numbers occurred among the records of one instance, and which are missing.
 type sequences struct {
 	first, last uint64
 	missing     []span // between first and last, in order
@@ -16,7 +16,7 @@ type sequences struct {
 // span is a range of sequence numbers that includes both ends.
 type span struct{ from, to uint64 }
 
-// Add notes that a record with the given sequence number was read.
+// Add notes that the archive has a record with the given sequence number.
 func (s *Sequences) Add(instance string, sequence uint64) {
 	if s.instances == nil {
 		s.instances = map[string]*sequences{}
@@ -54,7 +54,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// found notes that a sequence number that seemed to be missing was read.
+// found notes that a record exists whose sequence number seemed to be missing.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Summary computes the index entry of an audit file from the frames of the file, one after another.
+// Summary computes the index entry of an audit file from the entries (frames) of the file, one after another.
 type Summary struct {
 	header   Header
 	records  uint64
@@ -25,7 +25,7 @@ type Summary struct {
 	kinds                map[string]int
 }
 
-// NewSummary returns the summary of an audit file that has a header and no other frames yet.
+// NewSummary returns the summary of an audit file that has only a header so far.
 func NewSummary(h Header) *Summary {
 	return &Summary{
 		header: h, first: capping.Never, begun: h.Begun, messages: map[capping.Token]bool{},
@@ -62,9 +62,9 @@ func (s *Summary) record(r *Record) {
 	}
 }
 
-// Entry returns the index entry of the audit file, whose bytes are the argument raw. The day of the first record
-// determines the object key in the entry. For an audit file without records, the first and last instant are the time
-// when the file was begun.
+// Entry returns the index entry of the audit file, whose bytes are the argument raw. The object key in the index
+// entry contains the day of the file's first record. If the audit file has no records, the first and the last instant
+// are the time when the file was begun.
 func (s *Summary) Entry(raw []byte) Entry {
 	sum := sha256.Sum256(raw)
 	first, last := s.first, s.Last()
@@ -91,7 +91,7 @@ func (s *Summary) Entry(raw []byte) Entry {
 // IDs returns the kind and key of the user ids in the audit file.
 func (s *Summary) IDs() IDs { return s.header.IDs }
 
-// Last returns when the latest call in the audit file ended. For an audit file without records, Last returns the time
+// Last returns when the latest call in the audit file ended. If the audit file has no records, Last returns the time
 // when the file was begun.
 func (s *Summary) Last() capping.Instant {
 	if s.records == 0 {

@@ -39,15 +39,15 @@ type openFile struct {
 	bytes    int64
 }
 
-// listing is a list of the audit files at a location.
+// listing contains the audit files at a location: the open files and the index of the complete files.
 type listing struct {
 	entries []*Entry
 	open    []openFile
 	faults  []error // a *FileError for each damaged entry
 }
 
-// list finds the audit files that may hold records for a query. list lists open files before the index. A file that its
-// writer closes and uploads during the listing therefore appears in at least one of the two lists.
+// list finds the audit files that may hold records for a query. list lists open files before the index. If a writer
+// closes and uploads a file during the listing, the file therefore appears in at least one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -175,7 +175,7 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	return e, nil
 }
 
-// indexPlace holds the day, the instance and the file number from the object key of an index entry.
+// indexPlace holds the day, the instance and the file number, which are in the object key of an index entry.
 type indexPlace struct {
 	day, instance string
 	number        uint64

@@ -33,7 +33,7 @@ type CompactReport struct {
 	After     int64 `json:"bytes_after"`
 }
 
-// settle is the age from which a compaction removes an audit file that no index entry names.
+// settle is the minimum age of an audit file without an index entry that a compaction removes.
 const settle = time.Hour
 
 // run is the state of one compaction of an audit location.
@@ -48,7 +48,7 @@ type run struct {
 
 // Compact removes old audit files from a location, and removes erased users from all other audit files. The argument
 // a (an Archive) must read the same location as the argument at. If Compact cannot process an audit file, it
-// continues with the others; the error names all such files.
+// continues with the others; the error of Compact names all such files.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error
@@ -201,9 +201,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes audit files that no index entry names. An audit file without an index entry remains when a
-// compaction stops between two steps. leftovers keeps an audit file that may be new: if no index entry has the file's
-// number, and its records are not too old.
+// leftovers removes audit files that no index entry names. Such a file remains when a compaction stops between two
+// steps. leftovers keeps an audit file that may be new: if no index entry has the file's number, and its records are
+// not too old.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

@@ -10,16 +10,16 @@ import (
 	"capper/internal/audit"
 )
 
-// notes records, for each instance, which files compactions removed. The notes about removed files let `capper audit
+// notes is the list of the audit files of each instance that compactions have removed. These notes let `capper audit
 // verify` distinguish a removed file from a lost file.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin records which audit files the compaction will remove, before the compaction removes the first of them. After
-// begin, `capper audit verify` treats any other missing audit file as lost. The argument entries must be sorted by
-// instance and number. If there are no earlier notes and the first audit files of an instance are missing, begin
+// begin stores which audit files the compaction will remove, before the compaction removes the first of them. After
+// begin has stored this, `capper audit verify` treats any other missing audit file as lost. The argument entries must
+// be sorted by instance and number. If no notes exist and the first audit files of an instance are missing, begin
 // assumes that an earlier version of capper removed them.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}

@@ -20,14 +20,15 @@ type Dropped struct {
 	of    map[string]audit.Dropped
 }
 
-// Through returns the highest number of an instance's audit files that a compaction removed, or 0 if none was removed.
+// Through returns the highest number among the audit files of an instance that a compaction removed, or 0 if none was
+// removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
-// All yields, for each instance, which of its audit files compactions removed.
+// All yields each instance together with those of its audit files that compactions removed.
 func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
 
-// Dropped reads from the audit location which audit files compactions removed. The result damaged holds a *FileError
-// for each document that the archive cannot read.
+// Dropped reads from the audit location which audit files compactions removed. The result "damaged" holds a
+// *FileError for each document that the archive cannot read.
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {

@@ -42,8 +42,8 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	return newErased(list, a.ids), nil
 }
 
-// isErasure reports whether an object below the prefix of erasures is the document of an erasure. Other objects below
-// this prefix are temporary files that a killed writer left.
+// isErasure reports whether an object is the document of an erasure. The object's key begins with the prefix of
+// erasures. All other objects with this prefix are temporary files that a killed writer left.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
@@ -90,7 +90,7 @@ func newErased(list []audit.Erasure, ids audit.IDs) *Erased {
 // Users returns the number of erased users.
 func (e *Erased) Users() int { return len(e.at) }
 
-// At returns the time of the user's last erasure. ok is false if the user was never erased.
+// At returns the time of the user's last erasure. The result ok is false if the user was never erased.
 func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	at, ok = e.at[user]
 	return at, ok
@@ -133,7 +133,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without returns the users whom readers may show in the record of a call at the given instant.
+// without returns those of the given users whom readers may show in the record of a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {

@@ -16,7 +16,8 @@ import (
 	"capper/internal/objects"
 )
 
-// FileError reports a fault in one audit file. The records of other audit files remain readable.
+// FileError reports a fault in one audit file. In spite of a FileError, the records of other audit files remain
+// readable.
 type FileError struct {
 	Key string
 	Err error
@@ -36,8 +37,8 @@ type file struct {
 	notLate []capping.Instant // for each record, the earliest At of the record and of all later records in the file
 }
 
-// readRolled reads and checks the complete audit file of an index entry. If the file was removed, readRolled returns an
-// empty file.
+// readRolled reads and checks the complete audit file that an index entry names. If the audit file was removed,
+// readRolled returns an empty file.
 func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	raw, e, err := a.Bytes(ctx, e)
 	if err != nil {
@@ -53,9 +54,9 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the audit file of an index entry. If a compaction has rewritten the audit file, Bytes returns the new
-// file, and the result "now" is the index entry of the new file. If both the audit file and its index entry were
-// removed, the result "raw" is nil. The error of Bytes is a *FileError or the error of ctx.
+// Bytes reads the audit file that an index entry names. If a compaction has rewritten the audit file, Bytes returns
+// the new file, and the result "now" is the index entry of the new file. If both the audit file and its index entry
+// were removed, the result "raw" is nil. The error of Bytes is a *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -82,7 +83,7 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 }
 
 // maxOpenBytes is the maximum number of bytes that the archive reads of an open audit file. A writer begins the next
-// file long before a file has maxOpenBytes.
+// audit file long before a file has maxOpenBytes.
 const maxOpenBytes = 4 << 30
 
 // readOpen reads an audit file that its writer has not closed, up to the last complete record. readOpen returns nil if
@@ -139,7 +140,7 @@ func tornIs(err error, open bool) error {
 	return err
 }
 
-// settle computes, for each record of the file, the earliest beginning of a call among this record and all later
+// settle computes, for each record of an audit file, the earliest beginning of a call among this record and all later
 // records.
 func (f *file) settle() {
 	earliest := capping.Instant(math.MaxInt64)
@@ -152,9 +153,9 @@ func (f *file) settle() {
 	}
 }
 
-// cursor returns the records of an audit file in the order in which their calls began (At). An audit file holds calls
-// in the order in which they ended. To return records in the order of At, the cursor waits with a record until no
-// later record of the file can have an earlier beginning.
+// cursor returns the records of an audit file in the order in which their calls began (At). In an audit file, the
+// calls are in the order in which they ended. To return records in the order of At, the cursor waits with a record
+// until no later record of the file can have an earlier beginning.
 type cursor struct {
 	file   *file
 	reader *audit.Reader
@@ -172,7 +173,7 @@ func newCursor(f *file) (*cursor, error) {
 	return c, err
 }
 
-// next returns the remaining record whose call began first, or nil at the end of the file.
+// next returns, of the records that remain, the one whose call began first, or nil at the end of the file.
 func (c *cursor) next() (*audit.Record, error) {
 	for c.read < len(c.file.notLate) && (len(c.held) == 0 || c.held[0].At > c.file.notLate[c.read]) {
 		frame, err := c.reader.Next()
@@ -190,7 +191,7 @@ func (c *cursor) next() (*audit.Record, error) {
 	return heap.Pop(&c.held).(*audit.Record), nil
 }
 
-// records is a heap of records, sorted by time and then by position in the file.
+// records is a heap of audit records, sorted by time and then by position in the file.
 type records []*audit.Record
 
 func (r records) Len() int           { return len(r) }
@@ -204,7 +205,7 @@ func (r *records) Pop() any {
 	return last
 }
 
-// before reports whether the archive returns record a before record b.
+// before reports whether the archive returns the record a before the record b.
 func before(a, b *audit.Record) bool {
 	switch {
 	case a.At != b.At:

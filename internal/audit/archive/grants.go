@@ -75,8 +75,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns two sets: users who have a send of the message, and users for whom the audit leaves this unknown. The
-// result "some" is false if no user has or may have a send.
+// grants returns two sets: users who have a send of the message, and users for whom the audit leaves this unknown.
+// The result "some" is false if no user has, or may have, a send of the message.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // empty: all kinds
 }
 
-// wants reports whether the query selects the record, apart from the user of the query.
+// wants reports whether the query selects the record, if the user in the query is ignored.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&
@@ -29,7 +29,7 @@ func (q *Query) has(r *audit.Record) bool {
 	return q.User == nil || GroupOf(r, *q.User) != nil
 }
 
-// GroupOf returns the record's group that contains the user, or nil if no group does.
+// GroupOf returns the group of an audit record that contains the user, or nil if no group does.
 func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
 	for i := range r.Groups {
 		if r.Groups[i].Has(user) {
@@ -53,8 +53,8 @@ func (q *Query) mayHold(e *Entry) bool {
 	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k audit.Kind) bool { return e.Kinds[k.String()] > 0 })
 }
 
-// daySlack is the maximum number of days between the day in an audit file's key and the time of a record in the file. A
-// daySlack of two days is ample, because an instance writes one audit file for hours at most, and a call takes minutes.
+// daySlack is the maximum number of days between the day in the key of an audit file and the time of a record in the
+// file. Two days are ample, because an instance writes one audit file for hours at most, and a call takes minutes.
 const daySlack = 2
 
 // mayBeOf reports whether audit files in the folder of a day may contain records that the query selects.

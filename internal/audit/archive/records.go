@@ -17,7 +17,7 @@ const filesAhead = 3
 // error ends the iteration. Records omits erased users; see Erased. The caller owns each record.
 //
 // Records keeps in memory the audit files that cover the instant of the last yielded record, and the next few files.
-// For each instance, one or two audit files cover an instant.
+// For each instance, one or two audit files cover a given instant.
 func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -63,7 +63,7 @@ type merge struct {
 	files   cursors
 }
 
-// fetched is a file, or the error that occurred when the archive read it.
+// fetched is an audit file, or the error that occurred when the archive read the file.
 type fetched struct {
 	file *file
 	err  error
@@ -142,8 +142,8 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// start begins to read further audit files in advance. start reports whether the next record may be in the first of the
-// files that are read in advance.
+// start begins to read further audit files in advance. start reports whether the next record may be in the first of
+// these files.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
 		e, done := m.entries[0], make(chan fetched, 1)
@@ -157,7 +157,7 @@ func (m *merge) start() bool {
 	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].first.At)
 }
 
-// take waits for the first audit file in the read-ahead queue and adds it to the merge.
+// take waits for the first of the audit files that are read in advance, and adds the file to the merge.
 func (m *merge) take() error {
 	got := <-m.ahead[0]
 	m.ahead, m.starts = m.ahead[1:], m.starts[1:]
@@ -186,13 +186,13 @@ func (m *merge) enter(f *file) error {
 	return nil
 }
 
-// reading is an audit file in the merge, together with its next record.
+// reading is an audit file whose records the archive merges with those of other files, together with its next record.
 type reading struct {
 	*cursor
 	first *audit.Record
 }
 
-// cursors is a heap of audit files, sorted by their next records.
+// cursors is a heap of audit files that the archive merges, sorted by their next records.
 type cursors []*reading
 
 func (c cursors) Len() int           { return len(c) }

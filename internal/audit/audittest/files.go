@@ -23,12 +23,13 @@ type Writer struct {
 	next     uint64
 }
 
-// NewWriter returns a writer for the instance with the number n of a location.
+// NewWriter returns a Writer that writes audit files as the instance with the number n to a location.
 func NewWriter(at objects.Location, n int) *Writer {
 	return &Writer{Instance: fmt.Sprintf("%016x", n), at: at, next: 1}
 }
 
-// Roll writes a complete audit file with the given frames, and its index entry, and returns the index entry.
+// Roll writes a complete audit file with the given frames (records), and its index entry, and returns the index
+// entry.
 func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{})

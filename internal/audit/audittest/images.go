@@ -13,7 +13,7 @@ import (
 // scheme converts the dense ids (32-bit numbers) of a test to id images (64-bit hashes) and back.
 var scheme = ids.New(ids.Uint64, ids.Key{1})
 
-// IDs describes the kind and key of the ids whose id images the functions of this file return.
+// IDs describes the kind and key of the user ids in the tests with id images (64-bit hashes).
 func IDs() audit.IDs { return audit.IDsOf(scheme) }
 
 // Image returns the id image (64-bit hash) of a dense id (32-bit number).

@@ -33,8 +33,8 @@ func (b *beside) end(epoch int) {
 	}
 }
 
-// wait waits for the background functions that began before the call of wait. wait returns early when ctx ends.
-// Functions that begin later do not prolong the wait.
+// wait waits for the background functions that began before the call of wait. wait returns early when ctx ends. If a
+// function begins later, wait does not wait for it.
 func (b *beside) wait(ctx context.Context) error {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()

@@ -80,7 +80,7 @@ func (c *carrier) loop(ctx context.Context) {
 	}
 }
 
-// deliver uploads all waiting audit files. A fault in one file does not stop the uploads of other files.
+// deliver uploads all waiting audit files. If one file has a fault, deliver still uploads the other files.
 func (c *carrier) deliver(ctx context.Context) error {
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -171,9 +171,9 @@ func (c *carrier) leave() {
 	}
 }
 
-// deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the records
-// that refer to the policies. If an instance still writes to the spool directory, the function "own" returns the names
-// of its complete audit files.
+// deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the
+// records that refer to the policies. If an instance still writes to the spool directory, the argument "own" (a
+// function) returns the names of the instance's complete audit files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -216,8 +216,8 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// checkErasure returns an error if the user ids in an erasure have another kind or key than the ids of the journal. An
-// erasure with other ids exists if another service used the same spool directory.
+// checkErasure returns an error if the user ids in an erasure have another kind or key than the ids of the journal.
+// Such an erasure exists if another service used the same spool directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -326,7 +326,7 @@ func (c *carrier) setAside(path string, fault error) error {
 	return nil
 }
 
-// removed notes that a file was uploaded, and removes it from the upload queue.
+// removed notes that an audit file was uploaded, and removes it from the upload queue.
 func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"capper/internal/objects"
 )
 
-// claim ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are not
-// dense (not 32-bit numbers), claim stores a document that describes them, and returns every error. If the ids are
-// dense, claim returns an error only if the document at the location describes other ids; this error wraps an
+// claim ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are
+// not dense (not 32-bit numbers), claim stores a document that describes them, and returns every error. If the ids
+// are dense, claim returns an error only if the document at the location describes other ids. This error wraps an
 // *audit.OtherIDsError. After one successful check, further calls of claim do nothing.
 func (j *Journal) claim(ctx context.Context) error {
 	if j.claimed.Load() {
@@ -32,8 +32,8 @@ func (j *Journal) claim(ctx context.Context) error {
 	return nil
 }
 
-// idsOfPlace returns the kind and key of the user ids in the records at the audit location. At a location without
-// records, idsOfPlace stores the kind and key of the journal.
+// idsOfPlace returns the kind and key of the user ids in the records at the audit location. If the audit location has
+// no records, idsOfPlace stores the kind and key of the journal there.
 func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
 	found, named, err := j.namedIDs(ctx)
 	if err != nil || named || j.IDs.Dense() {

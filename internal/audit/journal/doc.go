@@ -3,19 +3,19 @@
 //	call decided → in the background: users into groups → tape (memory) → each second a file of the room (disk)
 //	             → rolled → carrier → location
 //
-// An API response never waits for the journal. A background goroutine divides the users of a call into groups by
-// their outcome. The journal holds the lock of the tape (the queue of records in memory) only while it copies a
-// record. A slow disk or audit location delays no call.
+// An API response never waits for the journal. In the background, a goroutine of the journal divides the users of a
+// call into groups by their outcome. The journal holds the lock of the tape (the queue of records in memory) only
+// while it copies a record. A slow disk or a slow audit location delays no API call.
 //
 // # Room
 //
-// A room is the spool directory of one service instance, locked while the instance runs. If the audit location is a
-// directory, the room (spool directory) lies below "open/", where readers see the audit file that is being written.
-// If the audit location is in S3, the room (spool directory) lies below Config.Spool. The spool directory has the
-// name of the instance. At its start, and whenever it begins a new audit file, an instance takes over the spool
-// directories whose lock no process holds. The instance closes the audit files of a dead instance after the last
-// complete record. The instance that took over the spool directory uploads these audit files under the name of the
-// dead instance.
+// A room is the spool directory of one service instance; the instance keeps the directory locked while it runs. If
+// the audit location is a directory, the room (spool directory) lies below "open/", where readers see the audit file
+// that is being written. If the audit location is in S3, the room (spool directory) lies below Config.Spool. The
+// spool directory has the name of the instance. At its start, and whenever it begins a new audit file, an instance
+// takes over the spool directories that no process has locked. The instance closes the audit files of a dead instance
+// after the last complete record of each file. The instance that took over the spool directory uploads these audit
+// files under the name of the dead instance.
 //
 // # Guarantees
 //

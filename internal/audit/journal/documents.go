@@ -11,13 +11,13 @@ import (
 	"capper/internal/objects"
 )
 
-// placeTimeout limits the time for storing a document at the audit location. After placeTimeout, the journal stores the
-// document on the local disk instead, and uploads it later.
+// placeTimeout limits the time for storing a document at the audit location. If storing takes longer than
+// placeTimeout, the journal stores the document on the local disk instead, and uploads it later.
 const placeTimeout = 2 * time.Second
 
 // SetPolicy stores the policy of a configuration version at the audit location. The argument text is the policy as
 // YAML, as the method PolicyText of config.Config returns it. Callers must call SetPolicy before they record a call
-// with the configuration version.
+// that was decided with the configuration version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return

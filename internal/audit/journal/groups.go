@@ -8,10 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// causes is the number of different causes of a denial in one segment: one for each pair of a reason and a rule.
+// causes says how many different causes a denial in one segment can have: one for each pair of a reason and a rule.
 const causes = 4 << 8
 
-// The first bins of a sorter hold the users who were not denied: these constants number one bin for each such outcome.
+// These constants number the first bins of a sorter, one bin for each outcome other than a denial.
 const (
 	binAllowed = iota
 	binReplayed
@@ -102,8 +102,8 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	return s.groups()
 }
 
-// uniform returns the outcome that all users of a call have in common. ok is false if a user is denied, or if users
-// have different outcomes.
+// uniform returns the outcome that all users of a call have in common. The result ok is false if a user is denied, or
+// if users have different outcomes.
 func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	first := verdicts[0].Outcome
 	for i := range verdicts {
@@ -165,7 +165,7 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// groups converts all bins that are not empty to groups of an audit record.
+// groups converts all bins that contain users to groups of an audit record.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
@@ -182,7 +182,7 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// encode encodes the users of a bin into the group g. encode may sort the slice users in place.
+// encode encodes the users of a bin into the group g of an audit record. encode may sort the slice "users" in place.
 func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
 		s.spare = sortIDs(users, s.spare)
@@ -190,8 +190,8 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// encodeImages works like encode, for id images (64-bit hashes) instead of dense ids. Two ids with the same id image
-// count as one user.
+// encodeImages works like encode, for id images (64-bit hashes) instead of dense ids. If two ids have the same id
+// image (64-bit hash), they count as one user.
 func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	if !ascending(images) {
 		s.spareImages = sortIDs(images, s.spareImages)

@@ -90,8 +90,8 @@ type Journal struct {
 }
 
 // Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location. The method
-// Status of the Journal reports errors of the disk and of the audit location. If the records at the location have
-// another kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
+// Status of the Journal reports errors of the disk and of the audit location. If the records at the audit location
+// have another kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -135,9 +135,9 @@ func (j *Journal) Instance() string { return j.instance }
 // files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter writes the audit record of a filter call that was decided. The caller of Filter sets all fields of the
-// record r except those that Filter computes from the decisions. Filter returns at once; the caller must not change
-// the record r or the decisions d afterwards.
+// Filter writes the audit record of a filter call after the call was decided. The caller of Filter sets all fields of
+// the record r except those that Filter computes from the decisions. Filter returns at once; the caller must not
+// change the record r or the decisions d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return
@@ -175,9 +175,9 @@ func (j *Journal) Permits(r *audit.Record) {
 
 // Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
 // except Kind and Groups. The arguments added, removed and unavailable list the users whom the call added to the set,
-// those whom it removed, and those for whom the result is unknown. The lists of users for Change must be in strictly
-// ascending order, and no user may be in two lists. Change returns at once; the caller must not change the record r
-// or the lists of users afterwards.
+// those whom it removed, and those for whom the result is unknown. The lists of users that Change gets must be in
+// strictly ascending order, and no user may be in two lists. Change returns at once; the caller must not change the
+// record r or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return
@@ -196,8 +196,8 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 	})
 }
 
-// group returns the group of an audit record for users with the same outcome. The users must be in strictly ascending
-// order.
+// group returns the group of an audit record for users with the same outcome. The users that group gets must be in
+// strictly ascending order.
 func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
 	if !j.IDs.Dense() {
 		return audit.Group{Outcome: outcome, Images: users}
@@ -205,8 +205,8 @@ func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Gro
 	return audit.Group{Outcome: outcome, Users: bitmap.OfSorted(capping.AppendDense(nil, users))}
 }
 
-// Flush waits until all audit records that are older than the call of Flush are on the disk. Flush returns an error if
-// the records cannot be written.
+// Flush waits until all audit records that are older than the call of Flush are on the disk. If the records cannot be
+// written, Flush returns an error.
 func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -218,8 +218,8 @@ func (j *Journal) Flush(ctx context.Context) error {
 	return j.flush(before, false)
 }
 
-// Close writes the remaining records, ends the audit file, and uploads files until ctx ends. If a file was not
-// uploaded, the next service instance that starts uploads it.
+// Close writes the remaining audit records, ends the audit file, and uploads files until ctx ends. If Close could not
+// upload a file, the next service instance that starts uploads it.
 func (j *Journal) Close(ctx context.Context) error {
 	if j == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"capper/internal/objects"
 )
 
-// room is the spool directory of one service instance, together with its lock file. While a process holds the lock, no
-// other process may change the files in the directory.
+// room is the spool directory of one service instance, together with its lock file. While a process holds the lock of
+// a spool directory, no other process may change the files in this directory.
 //
 //	lock                 the lock file
 //	<n>.audit            a records file, open or waiting for upload
@@ -36,7 +36,7 @@ const (
 // errTaken reports that another process holds the lock of the spool directory.
 var errTaken = errors.New("another process uses the local directory of the audit")
 
-// enter locks the spool directory. If create is true, enter creates the directory first.
+// enter locks the spool directory. If the argument "create" is true, enter creates the directory first.
 func (r *room) enter(create bool) error {
 	if r.lock != nil {
 		return nil

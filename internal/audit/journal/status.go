@@ -18,8 +18,8 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush. The argument "before" is a time: the flush wrote all earlier records. The zero
-// time means "unknown". The result recovered is true if this flush succeeded after a flush that failed.
+// flushed stores the result of a flush. The argument "before" is a time: flush wrote all records that are older. The
+// zero time means "unknown". The result "recovered" is true if this flush succeeded after a flush that failed.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +30,7 @@ func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	return recovered
 }
 
-// delivered stores the result of an upload of audit files.
+// delivered stores the result of an upload of audit files for the journal's status.
 func (s *state) delivered(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the queue of encoded records that the writer has not yet written to the disk. A tape also has the state of
-// the current audit file. The journal holds the lock of the tape (the queue of records) only while it copies a record.
+// tape is the queue of encoded records that the writer has not yet written to the disk. A tape also knows the state
+// of the current audit file. The journal holds the lock of the tape (the queue of records) only while it copies a
+// record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -34,8 +35,8 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape (the queue of records in memory). If the tape (queue of records) is full, append
-// counts the record as lost instead.
+// append adds a record to the tape (the queue of records in memory). If this queue is full, append counts the record
+// as lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -102,7 +103,7 @@ func (t *tape) closeGap() {
 	}
 }
 
-// cut is the next piece of an audit file, which the writer appends to the file on the disk in one step.
+// cut is a piece of an audit file, which the writer appends to the file on the disk in one step.
 type cut struct {
 	number uint64
 	bytes  []byte
@@ -111,7 +112,7 @@ type cut struct {
 
 // take removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
 // argument "end" is true, or the audit file is older than the argument "roll", take ends the file with the frames
-// that it removes. The tape uses the memory of the argument spare for later records.
+// that it removes. The tape uses the memory of the argument spare for later audit records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order in which the users first occur.
-// Callers index data about users by the small numbers of the users, because id images (64-bit hashes) are too sparse
-// for an index. A nil *Numbers means dense ids (32-bit numbers), which are themselves the numbers. A Numbers is not
-// safe for concurrent use.
+// Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order in which the users first
+// occur. Callers index data about users by the small numbers of the users, because id images (64-bit hashes) are too
+// sparse for an index. A nil *Numbers means that user ids are dense (32-bit numbers), and that each id is the number
+// of its user. A Numbers is not safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
@@ -40,7 +40,7 @@ func (n *Numbers) slot(image capping.UserID) *uint32 {
 	return &n.slots[at]
 }
 
-// add returns the number of the user with the id image (64-bit hash), and first assigns a number if the user has none.
+// add returns the number of the user with the id image (64-bit hash). If the user has no number yet, add assigns one.
 func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
@@ -65,7 +65,7 @@ func (n *Numbers) grow() {
 	}
 }
 
-// Len returns the number of users that have a number.
+// Len returns how many users have a number.
 func (n *Numbers) Len() int { return len(n.images) }
 
 // Bytes returns the size of the Numbers in memory, in bytes.
@@ -97,7 +97,7 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 }
 
 // Of returns the small numbers of the given users. An earlier record must have contained each of these users. Of
-// stores the numbers in the buffer. For dense ids, the numbers are the users themselves.
+// stores the numbers in the buffer. If ids are dense, the number of a user is the id itself.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users

@@ -3,18 +3,20 @@
 //
 // # Files
 //
-// Every object of the location must belong to an audit, and every audit file and document must be complete. Verify
-// computes the index entry of each file from the file's bytes, and compares the computed entry with the stored entry.
-// The file numbers of an instance must have no gaps, and neither may the sequence numbers of its records. A missing
-// file is a finding. A loss of records that the instance itself recorded is also a finding.
+// Every object of an audit location must belong to an audit, and every audit file and document must be complete.
+// Verify computes the index entry of each audit file from the file's bytes, and compares the computed entry with the
+// stored entry. The numbers of an instance's audit files must have no gaps, and neither may the sequence numbers of
+// its records. A missing file is a finding. If an instance itself recorded that it lost records, this loss is also a
+// finding.
 //
 // # Sends
 //
-// A simple model replays the sends of each user: the sends that capper allowed and that no call released. A finding
-// is a send that a limit in force certainly forbade. An audit record says when a send happened only as exactly as the
-// call was long. The model of verify therefore reports a send only if the limit forbade the send at every possible
-// time. If calls happened at the same time, the limit must forbid the send for either order of the calls. The limit
-// must also forbid the send for all clock differences between instances that Record.Widening allows.
+// To check limits, a simple model replays the sends of each user: the sends that capper allowed and that no call
+// released. If a limit in force certainly forbade a recorded send, the send is a finding. An audit record says when a
+// send happened only as exactly as the call was long. The model of verify therefore reports a send only if the limit
+// forbade the send at every possible time. If two calls happened at the same time, the limit must forbid the send for
+// either order of the calls. The limit must also forbid the send whatever difference the clocks of the instances had,
+// within Record.Widening.
 //
 // Uncertain cases are no findings:
 //
@@ -22,18 +24,18 @@
 //   - the retention may have removed the send from the log;
 //   - the segment of the user is unknown.
 //
-// Sends of calls that ignored the limits (Exempt) count towards the limits of later sends, but are no findings
+// If a call ignored the limits (Exempt), its sends count towards the limits of later sends, but are no findings
 // themselves.
 //
 // # The store
 //
 // If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send
-// if the send was not released, and its user was not erased later. A send that the store must hold is also younger
-// than each window that was in force since the send. The store may lack a send if newer sends have displaced it from
-// a full log of the user. If the store lacks a send that it must hold, verify waits for Store.Settle and reads the
-// audit again. verify reports the send as missing if, after the second reading, the audit still says that the store
-// must hold the send (store.go). A killed instance may lose the record of a release. The code in doubt.go therefore
-// does not report a missing send whose absence a lost release may explain.
+// if the send was not released, and its user was not erased later. Verify expects a send in the store only while the
+// send is younger than each window that was in force since the send. The store may lack a send if newer sends have
+// displaced it from a full log of the user. If the store lacks a send that it must hold, verify waits for
+// Store.Settle and reads the audit again. verify reports the send as missing if, after the second reading, the audit
+// still says that the store must hold the send (store.go). If an instance is killed, the record of a release may be
+// lost. The code in doubt.go therefore does not report a missing send whose absence a lost release may explain.
 //
 // # Cost
 //

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// doubts finds sends that the store lacks, and whose absence a release with a lost record may explain. A killed
-// instance loses the records of its last second, so the record of a release may be lost.
+// doubts finds sends that the store lacks, and whose absence a release with a lost record may explain. If an instance
+// is killed, the records of its last second are lost, possibly including the record of a release.
 type doubts struct {
 	*comparison
 	work *work // buffers of the last read
@@ -24,8 +24,8 @@ const mostMessages = 1000
 //
 // For each message, the store counts how many recorded sends were released. Let n be how many more releases of a
 // message the store has counted than the audit contains. If at most n sends of the message are missing, the lost
-// records of these n releases explain all missing sends. If the store has no count for the message, a gap in the
-// audit after the send explains the missing send. If more sends are missing than crashed instances can have lost,
+// records of these n releases explain all missing sends. If the store has no count for the message, lost audit
+// records after the send explain the missing send. If more sends are missing than crashed instances can have lost,
 // lost releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
@@ -65,8 +65,8 @@ func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many releases of the message's sends the store counted in addition to those in the audit. The result
-// counted is false if the store may not have counted the sends of the message, or has only a lower bound.
+// lost returns how many releases of the message's sends the store counted in addition to those in the audit. The
+// result "counted" is false if the store may not have counted the sends of the message, or has only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil

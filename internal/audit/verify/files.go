@@ -83,7 +83,7 @@ func (s *work) find(f Finding) {
 	s.report.find(f)
 }
 
-// files checks every object of the audit location and counts the records.
+// files checks every object of the audit location and counts the audit records.
 func (s *work) files(ctx context.Context) error {
 	inv, err := s.readInventory(ctx)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	return e
 }
 
-// rolled checks the audit file of an index entry and reports its faults. rolled returns an error only if the check
-// could not run.
+// rolled checks the audit file that an index entry names and reports faults of the file. rolled returns an error only
+// if the check could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -317,8 +317,9 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
 }
 
-// entrySince returns the index entry of an audit file that had none when the index was listed, or nil if it still has
-// none. While the file is new, entrySince waits for the index entry.
+// entrySince looks for an index entry of an audit file that had none when the index was listed. entrySince returns
+// nil if the file still has none. If the audit file is new, entrySince waits for the index entry, because the writer
+// stores the entry after the file.
 func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header) *archive.Entry {
 	key := audit.IndexKey(path.Base(path.Dir(o.Key)), h.Instance, h.Number)
 	for {

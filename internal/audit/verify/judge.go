@@ -15,8 +15,8 @@ type violation struct {
 	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge finds those of a user's sends that limits certainly forbade, and adds them to the violations. The argument
-// sends must be in the order of time.
+// judge finds those of a user's sends that limits certainly forbade, and adds them to the list of violations. The
+// sends that judge gets must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -36,7 +36,7 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 	}
 }
 
-// judge is the state of one goroutine that checks recorded sends against the limits.
+// judge is the working state of one goroutine that checks recorded sends against the limits.
 type judge struct {
 	*table
 	*work
@@ -47,8 +47,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if more
-// than Max sends were certainly in the user's log, including this send and sends of the same time.
+// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if
+// more than Max sends were certainly in the user's log, including this send and sends at the same time.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -94,8 +94,8 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// certain counts the sends that were certainly in the user's log, and reports whether there were more than the limit's
-// Max.
+// certain counts the sends that were certainly in the user's log, and reports whether there were more than the
+// maximum of the limit.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
 	together := append(j.scratch[:0], s)
@@ -150,8 +150,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded a send of the same message on the same channel. If a later call recorded
-// the same send, the user's log had lost the first send, and the two sends count as one.
+// again reports whether a later call recorded a send of the same message on the same channel. In this case, the
+// user's log had lost the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

@@ -83,7 +83,7 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 const imageBits = 48
 
 // countBlocks counts the users of a group of an audit record for each block of 65,536 ids, and adds the numbers to
-// counts.
+// the argument counts.
 func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	for _, image := range g.Images {
 		counts[image>>imageBits]++
@@ -109,10 +109,10 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// few is the largest number of users in a bitmap for which a loop over the users is faster than a loop over the blocks.
+// If a bitmap has at most "few" users, a loop over the users is faster than a loop over the blocks.
 const few = 64
 
-// notePolicy notes that the policy in the audit record was in force at the time of the record.
+// notePolicy notes that the policy that an audit record names was in force at the time of the record.
 func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	if r.Kind != audit.Filter {
 		return
@@ -134,7 +134,7 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
 }
 
-// judge checks the sends of all users, in as many passes over the records as the memory limit requires.
+// judge checks the sends of all users. judge reads the audit records as often as the memory limit requires.
 func (s *work) judge(ctx context.Context) error {
 	for first := 0; first < len(s.counts); {
 		events, end := 0, first
@@ -268,8 +268,8 @@ func (p *pass) call(r *audit.Record) call {
 	return c
 }
 
-// world returns the index of a segments generation, and loads the generation if necessary. The name "" stands for a
-// segments generation that is unknown.
+// world returns the index of a segments generation in verify's list, and loads the generation if necessary. The name
+// "" stands for an unknown segments generation.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -335,8 +335,8 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// memberships returns the codes of the segments and time zones of at most bitmap.BlockIDs users. The function argument
-// numbers returns the numbers of the users in a segments generation.
+// memberships returns the codes of the segments and time zones of the users in one block, at most bitmap.BlockIDs
+// users. The argument numbers is a function that returns the numbers of the users in a segments generation.
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -387,8 +387,8 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 	return images[place(p.first):place(p.first+len(p.blocks))]
 }
 
-// noteImages works like note, for id images (64-bit hashes) instead of dense ids. The given id images may belong to
-// several of the blocks that the pass covers.
+// noteImages works like note, for users with id images (64-bit hashes) instead of dense ids. The given id images may
+// belong to several of the blocks that the pass covers.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {
 		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {
@@ -459,7 +459,7 @@ func (j *judge) block(key int, events []event) {
 	}
 }
 
-// user checks the sends of a user against the limits, and adds those that the store must hold to the expected sends.
+// user checks the sends of a user against the limits, and notes those sends that the store should also have.
 func (j *judge) user(user capping.UserID, sends []send) {
 	if !j.config.OnlyFiles {
 		j.judge(user, sends)

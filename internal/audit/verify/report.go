@@ -56,7 +56,7 @@ type User struct {
 	Name string // "": the id is dense
 }
 
-// String returns the dense id or the name of the user.
+// String returns the text of a User: the dense id or the name.
 func (u *User) String() string {
 	if u.Name == "" {
 		return strconv.FormatUint(uint64(u.ID), 10)
@@ -64,7 +64,7 @@ func (u *User) String() string {
 	return u.Name
 }
 
-// MarshalJSON encodes the user as a dense id or as a name.
+// MarshalJSON encodes a User as a dense id (number) or as a name (text).
 func (u *User) MarshalJSON() ([]byte, error) {
 	if u.Name == "" {
 		return json.Marshal(u.ID)
@@ -81,7 +81,7 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// named returns the user of a finding, with a name if ids are not dense (not 32-bit numbers).
+// named returns the user of a finding. If ids are not dense (not 32-bit numbers), the user has a name.
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {
@@ -125,7 +125,7 @@ func (r *Report) find(f Finding) {
 	}
 }
 
-// note adds a note to the report unless the report already has it.
+// note adds a note to the report of the verification, unless the report already has this note.
 func (r *Report) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if r.noted == nil {
@@ -137,7 +137,7 @@ func (r *Report) note(format string, args ...any) {
 	}
 }
 
-// missing adds a note to the report that a segments generation cannot be read.
+// missing adds a note to the report which says that a segments generation cannot be read.
 func (r *Report) missing(generation string, err error) {
 	r.note("generation %s cannot be read, so sends that used its segments are not checked (use --generation to name "+
 		"another one for all): %v", generation, err)

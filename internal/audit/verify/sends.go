@@ -12,7 +12,7 @@ import (
 // The constant never is an instant that is later than every possible call.
 const never = capping.Never + 1
 
-// call has those data of an audit record that verify needs to check sends against limits.
+// call has the data of a recorded call that verify needs to check sends against limits.
 type call struct {
 	from, to capping.Instant // bounds of the timestamps that the call recorded
 	sequence uint64
@@ -34,7 +34,7 @@ const (
 	absent                  // release requested, but the send was not in the log
 )
 
-// event is the effect of one call on the sends of one user.
+// event says what one call did to the sends of one user.
 type event struct {
 	call    uint32
 	low     uint16 // lower half of a dense id
@@ -65,8 +65,8 @@ type send struct {
 	gone    capping.Instant // time from which the send may be missing from the log
 }
 
-// sendsOf computes the sends of a user from the events, which must be all events of this user in the order of time. The
-// sends have the same order.
+// sendsOf computes the sends of a user from the effects (events) of calls on this user. The events must be complete
+// and in the order of time. The sends have the same order.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
@@ -100,8 +100,8 @@ func takeAway(sends []send, c *call, what happening) {
 	}
 }
 
-// certainlyBefore reports whether call a was recorded before call b was decided, for every possible difference between
-// the clocks of their instances.
+// certainlyBefore reports whether call a was recorded before call b was decided, whatever difference the clocks of
+// their instances had.
 func certainlyBefore(a, b *call) bool {
 	slack := capping.Instant(0)
 	if a.instance != b.instance {
@@ -124,8 +124,8 @@ type table struct {
 // span is a time span in which audit records, including records of releases, may be missing.
 type span struct{ from, to capping.Instant }
 
-// longestCall is how many milliseconds before the latest recorded call a call with a missing record may have begun at
-// most.
+// longestCall is the maximum time, in milliseconds, by which a call with a missing record may have begun before the
+// latest recorded call.
 const longestCall = 5 * 60 * 1000
 
 // unsureSince reports whether the record of a release may be missing between a send and the time "until".
@@ -143,7 +143,7 @@ type policy struct {
 	retention   capping.Instant
 }
 
-// world says to which segments and time zones users belong in one segments generation.
+// world is one segments generation as verify needs it: it says to which segments and time zones users belong.
 type world struct {
 	name  string
 	known bool
@@ -151,7 +151,7 @@ type world struct {
 	zones []*time.Location
 }
 
-// names assigns numbers to names, so that events can refer to them in few bytes.
+// names gives each name (such as a limit's name) a number, so that events can refer to the name in few bytes.
 type names struct {
 	list  []string
 	known map[string]uint16
@@ -188,7 +188,7 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// location returns the user's time zone at the time of a send. ok is false if the time zone is unknown.
+// location returns the user's time zone at the time of a send. The result ok is false if the time zone is unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {
@@ -200,7 +200,7 @@ func (t *table) location(s *send) (place *time.Location, ok bool) {
 	return w.zones[s.zone-1], true
 }
 
-// periods caches which calendar period of a limit contains an instant, for each quarter of an hour.
+// periods caches, for each quarter of an hour, in which calendar period of a limit it lies.
 type periods map[periodKey]capping.Rule
 
 type periodKey struct {
@@ -209,7 +209,7 @@ type periodKey struct {
 	quarter  int64
 }
 
-// rule returns the rule that a limit imposes at an instant, with calendar periods in the user's time zone.
+// rule returns the rule that a limit imposes at an instant. Calendar periods are in the user's time zone.
 func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
 	if l.Calendar == "" {
 		return l.RuleIn(at, 0, nil)

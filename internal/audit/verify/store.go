@@ -15,7 +15,8 @@ import (
 	"capper/internal/share"
 )
 
-// Store says how verify asks the store about sends, to compare the store with the audit. Ask and Settle are required.
+// Store says how package verify asks the store about sends, to compare the store with the audit. Ask and Settle are
+// required.
 type Store struct {
 	// Ask returns which users have a recorded send. Several goroutines call Ask at the same time.
 	Ask func(ctx context.Context, q *Question) (*Answer, error)
@@ -33,7 +34,7 @@ type Store struct {
 	Missing func(m *MissingSend) error
 }
 
-// Question asks the store which of some users have a send of a message on a channel.
+// Question asks the store which of the given users have a send of a message on a channel.
 type Question struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
@@ -92,7 +93,7 @@ type Place struct {
 	Last    time.Time `json:"last"`
 }
 
-// These constants limit how verify asks the store, and which sends it asks for.
+// These constants limit how verify asks the store about sends, and about which sends.
 const (
 	askedAtOnce  = 4       // questions in parallel
 	usersOfAsk   = 10_000  // maximum number of users in a question
@@ -121,7 +122,7 @@ type comparison struct {
 	missing []MissingSend
 }
 
-// expectedSend is a send that, according to the audit, the store must hold.
+// expectedSend is a send that the store should have, according to the audit.
 type expectedSend struct {
 	*call
 	user capping.UserID
@@ -160,8 +161,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds to the expected sends those of a user's sends that the store must hold. The sends that owes gets must be
-// in the order of time.
+// owes adds those of a user's sends that the store should have to the list of expected sends. The sends that owes
+// gets must be in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -203,7 +204,7 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) erro
 	return err
 }
 
-// asking is a question to the store, together with the expected sends that the question concerns.
+// asking is a question to the store, together with the expected sends that the question is about.
 type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
@@ -226,8 +227,8 @@ func (p *pass) questions(list []expectedSend) (questions []asking) {
 	return questions
 }
 
-// askAll asks the store the questions in parallel, and returns the questions, or parts of them, that the store could
-// not answer.
+// askAll asks the store the questions in parallel. askAll returns the questions, or parts of them, that the store
+// could not answer.
 func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -323,7 +324,7 @@ func (p *pass) missing(o expectedSend, place string, asked capping.Instant) Miss
 	return m
 }
 
-// conclude confirms the missing sends with a second read of the audit, and reports them.
+// conclude reads the audit a second time to confirm the missing sends, and reports them.
 func (c *comparison) conclude(ctx context.Context, w *work) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -362,7 +363,7 @@ type sendKey struct {
 
 func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
 
-// confirm reads the audit again. A send stays in the list of missing sends only if the store must still hold the send
+// confirm reads the audit again. A send stays in the list of missing sends only if the store must still have the send
 // after all later releases and erasures.
 func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	erased, err := w.archive.Erased(ctx)

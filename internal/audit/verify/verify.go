@@ -32,11 +32,12 @@ type Config struct {
 	Uploading time.Duration
 }
 
-// DefaultEvents is the default of Config.Events; so many events take 200 MB of memory, or 400 MB if ids are not dense.
+// DefaultEvents is the default of Config.Events, the number of events (effects of calls on users) in memory. So many
+// events take 200 MB, or 400 MB if ids are not dense.
 const DefaultEvents = 1 << 24
 
-// Check verifies the files of an audit location and the sends in its records. Check returns an error if the
-// verification could not finish; the report then holds the findings so far.
+// Check verifies the files of an audit location and the sends in its records. If the verification could not finish,
+// Check returns an error, and the report holds the findings so far.
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)
 	if config.Name == nil {
